@@ -1,11 +1,11 @@
-//! What must hold of any bytes: no panic, at least one event for each line, each event strict JSON
-//! that reads back as itself, and the native lines together the bytes that went in.
+//! The properties that must hold for all bytes: no panic, at least one event per line, each event is strict
+//! JSON that parses to itself, and the native lines together are the input.
 
 use agentwire_dialects::agent::Exit;
 use agentwire_dialects::tape::{Draft, Stamp, Tape};
 use agentwire_protocol::Event;
 
-/// Panics if a law does not hold.
+/// Panics if a property does not hold.
 pub fn check(dialect: &str, bytes: &[u8]) {
     let dialect = agentwire_dialects::agent(dialect).expect("a dialect");
     let mut tape = Tape::recording(dialect);
@@ -24,7 +24,7 @@ pub fn check(dialect: &str, bytes: &[u8]) {
             read.native.iter().for_each(|line| line.write_to(&mut native));
         });
     };
-    // Cut in the middle, so that lines come in pieces too.
+    // Split in the middle, so that lines also arrive in pieces.
     let (first, second) = bytes.split_at(bytes.len() / 2);
     tape.feed(first, sink);
     tape.feed(second, sink);

@@ -1,7 +1,7 @@
-//! `cargo xtask drift`: what versions of the real programs say that agentwire does not understand, and
-//! which scenarios no longer come out as they must.
+//! `cargo xtask drift`: finds what other versions of the real programs send that agentwire does not
+//! understand, and which scenarios fail with them.
 
-mod known;
+mod known_residue;
 mod report;
 mod residue;
 mod scenarios;
@@ -15,46 +15,45 @@ use agentwire_dialects::program::{DefaultCommand, Program};
 use agentwire_dialects::programs;
 use agentwire_protocol::AgentType;
 
-use self::known::Known;
+use self::known_residue::KnownResidue;
 use self::report::{Report, Row};
-use self::residue::Seen;
+use self::residue::Observed;
 use self::scenarios::{Column, Outcome, Results};
 
-/// Runs all scenarios with other versions of the real programs, and tells what is new.
+/// Run all scenarios with other versions of the real programs and report what is new
 ///
-/// The programs come from the npm registry; after that they reach nothing but loopback. What is new is
-/// told against crates/cli/tests/real/known.json, which says what of the pinned versions no unified event
-/// carries.
+/// The programs are installed from the npm registry; after that they can reach only loopback. The report
+/// compares with crates/cli/tests/real/known.json, which lists what the pinned versions send and no unified
+/// event carries.
 ///
-/// Exit code: 0 nothing is new; 1 something is new or a scenario failed; 2 wrong arguments, or the
-/// scenarios could not be run; 3 a program could not be installed.
+/// Exit code: 0 nothing new; 1 something new or a scenario failed; 2 wrong arguments, or the scenarios
+/// could not run; 3 a program could not be installed.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The versions to run: `latest`, `pinned`, or a number with --agent.
+    /// Version to run: `latest`, `pinned`, or a version number together with --agent
     #[arg(long, default_value = "latest", value_name = "VERSION")]
     versions: Versions,
-    /// Only the programs of this agent.
+    /// Run only the programs of this agent
     #[arg(long, value_name = "NAME", value_parser = agent)]
     agent: Option<AgentType>,
-    /// Print Markdown, as in a pipe.
+    /// Print Markdown (the default in a pipe)
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
-    /// Print JSON.
+    /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Take what the pinned versions say as known.
+    /// Record what the pinned versions send as known
     #[arg(long)]
     update: bool,
-    /// Run nothing: look at the logs of the last run again, after a change of a dialect.
+    /// Read the logs of the last run again without running anything, after a change of a dialect
     #[arg(long)]
     again: bool,
 }
 
-/// Which versions are run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Versions {
     Pinned,
-    /// What npm is asked for.
+    /// The version to request from npm.
     Other(String),
 }
 
@@ -83,10 +82,10 @@ fn agent(name: &str) -> Result<AgentType, String> {
     })
 }
 
-/// Why there is nothing to tell.
+/// Why there is no report.
 #[derive(Debug)]
 enum Failure {
-    /// The arguments are wrong, or the scenarios could not be run.
+    /// The arguments are wrong, or the scenarios could not run.
     NotRun(String),
     /// A program could not be installed.
     NotInstalled(String),
@@ -100,7 +99,7 @@ impl Failure {
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
-    let (message, code) = match look(args) {
+    let (message, code) = match make_report(args) {
         Ok(report) => match print(args, &report) {
             Ok(()) => return ExitCode::from(u8::from(report.has_drift())),
             Err(error) => (format!("failed to print: {error}"), 2),
@@ -108,32 +107,30 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         Err(Failure::NotRun(message)) => (message, 2),
         Err(Failure::NotInstalled(message)) => (message, 3),
     };
-    note(&message);
+    log(&message);
     ExitCode::from(code)
 }
 
-fn look(args: &Args) -> Result<Report, Failure> {
+fn make_report(args: &Args) -> Result<Report, Failure> {
     let is_pinned = args.versions == Versions::Pinned;
     if args.update && !is_pinned {
         return Err(Failure::NotRun("--update needs --versions pinned".to_owned()));
     }
     let is_number = matches!(&args.versions, Versions::Other(version) if version != "latest");
     if is_number && args.agent.is_none() {
-        return Err(Failure::NotRun(
-            "a version is that of one program: name its --agent".to_owned(),
-        ));
+        return Err(Failure::NotRun("a version number needs --agent".to_owned()));
     }
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
     let root = own.parent().unwrap_or(own);
     let file = root.join("crates/cli/tests/real/known.json");
-    let mut known = Known::read(&file)?;
-    // Pinned ones all run, new columns of which nothing is known yet too.
+    let mut known = KnownResidue::read(&file)?;
+    // With `pinned`, all columns run, including new ones that known.json does not list yet.
     let columns = match (is_pinned, args.agent) {
         (true, None) => Vec::new(),
         (_, agent) => known.columns(agent, !is_pinned),
     };
     if columns.is_empty() && !(is_pinned && args.agent.is_none()) {
-        return Err(Failure::NotRun(format!("{} names no such program", file.display())));
+        return Err(Failure::NotRun(format!("{} lists no such program", file.display())));
     }
     let directory = target(root).join("drift");
     if !args.again {
@@ -143,7 +140,7 @@ fn look(args: &Args) -> Result<Report, Failure> {
             }
             Ok(()) | Err(_) => scenarios::run(root, &args.versions, &columns, &directory)?,
         }
-        note(&format!("the logs of all sessions are in {}", directory.display()));
+        log(&format!("the logs of all sessions are in {}", directory.display()));
     }
     let results = match scenarios::read(&directory)? {
         Outcome::Ran(results) => results,
@@ -152,30 +149,29 @@ fn look(args: &Args) -> Result<Report, Failure> {
     let Results { columns } = results;
     let mut rows = Vec::new();
     for column in columns {
-        let seen = Seen::of(&column, &directory.join(&column.name))?;
+        let observed = Observed::of(&column, &directory.join(&column.name))?;
         if args.update {
-            known.learn(&column, &seen.residue);
+            known.record(&column, &observed.residue);
         }
-        rows.push(row(column, seen, &known)?);
+        rows.push(row(column, observed, &known)?);
     }
     if args.update {
         known.write(&file)?;
-        note(&format!("{} has what they say", file.display()));
+        log(&format!("updated {}", file.display()));
     }
     Ok(Report { rows })
 }
 
-fn row(column: Column, seen: Seen, known: &Known) -> Result<Row, Failure> {
+fn row(column: Column, observed: Observed, known: &KnownResidue) -> Result<Row, Failure> {
     let before = known.of(&column.name).ok_or_else(|| {
         Failure::NotRun(format!(
-            "nothing is known of {}; `cargo xtask drift --versions pinned --update` learns it",
+            "known.json has no entry for {}; add it with `cargo xtask drift --versions pinned --update`",
             column.name
         ))
     })?;
-    Ok(Row::new(column, seen, before))
+    Ok(Row::new(column, observed, before))
 }
 
-/// Where cargo builds.
 fn target(root: &Path) -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
 }
@@ -193,7 +189,7 @@ fn print(args: &Args, report: &Report) -> io::Result<()> {
     out.flush()
 }
 
-/// Progress and failures; nobody need read them.
-fn note(message: &str) {
+/// Prints progress and failures.
+fn log(message: &str) {
     let _ = writeln!(io::stderr().lock(), "drift: {message}");
 }

@@ -1,4 +1,4 @@
-//! What maintainers of agentwire run: `cargo xtask drift`.
+//! Commands for maintainers of agentwire: `cargo xtask drift`.
 
 mod drift;
 
@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// What maintainers of agentwire run.
+/// Commands for maintainers of agentwire
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 struct Args {

@@ -1,4 +1,4 @@
-//! Watches many sessions at once, over one gateway, and keeps a line for each.
+//! Watches many sessions at once over one gateway, and prints a line for each change.
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
 use std::process::ExitCode;
@@ -17,8 +17,8 @@ fn main() -> ExitCode {
     example::run(dashboard)
 }
 
-// Yours: `#[tokio::main] async fn main() -> Result<(), AgentError>`, and a client of
-// `AgentClient::connect().await?`, or of a gateway with settings of your own.
+// In your program: `#[tokio::main] async fn main() -> Result<(), AgentError>`, and a client from
+// `AgentClient::connect().await?` or a gateway with your own settings.
 async fn dashboard(trial: &Trial) -> Result<(), AgentError> {
     let client = AgentClient::over(InProcessTransport::with_settings(trial.settings()).await?);
     for number in 0..SESSIONS {
@@ -26,7 +26,8 @@ async fn dashboard(trial: &Trial) -> Result<(), AgentError> {
         client.create(SessionRequest::new(AgentType::Demo, prompt)).await?;
     }
 
-    // Whoever began them, the dashboard sees all: it attaches to each, and each tells of its changes.
+    // The dashboard attaches to all sessions, no matter which client started them. Each one reports its
+    // changes.
     let (changes, mut changed) = mpsc::channel(SESSIONS);
     let mut watchers = JoinSet::new();
     for summary in client.sessions(SessionFilter::default()).await? {
@@ -44,7 +45,7 @@ async fn dashboard(trial: &Trial) -> Result<(), AgentError> {
     Ok(())
 }
 
-/// Follows a session through its first turn, several events at a time: a screen need not be drawn for each.
+/// Follows a session through its first turn in batches, so that a screen is not drawn for each event.
 async fn watch(session: Session, changes: mpsc::Sender<String>) -> Result<u64, AgentError> {
     let mut batches = session.events().batches(Duration::from_millis(50));
     let mut last = None;

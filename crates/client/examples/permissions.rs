@@ -1,4 +1,4 @@
-//! Decides what an agent may do: by rules of one's own, with another input, or with an answer.
+//! Decides what an agent may do: allow, deny, change the input, or answer a question.
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
 use std::process::ExitCode;
@@ -17,10 +17,10 @@ fn main() -> ExitCode {
     example::run(permissions)
 }
 
-// Yours: `#[tokio::main] async fn main() -> Result<(), AgentError>`, and a client of
-// `AgentClient::connect().await?`, or of a gateway with settings of your own.
+// In your program: `#[tokio::main] async fn main() -> Result<(), AgentError>`, and a client from
+// `AgentClient::connect().await?` or a gateway with your own settings.
 async fn permissions(trial: &Trial) -> Result<(), AgentError> {
-    // A gateway in this process: no server, no child.
+    // A gateway in this process: no server, no child process.
     let gateway = InProcessTransport::with_settings(trial.settings()).await?;
     let client = AgentClient::over(gateway);
     let config = SessionConfig {
@@ -40,7 +40,7 @@ async fn permissions(trial: &Trial) -> Result<(), AgentError> {
                     }
                     asked.answer(["green"]).await?
                 }
-                // Hooks and MCP servers are for programs that registered some.
+                // Hooks and MCP messages only reach programs that registered them.
                 other => other.deny("nobody is there to answer").await?,
             };
             if !counts {
@@ -55,8 +55,8 @@ async fn permissions(trial: &Trial) -> Result<(), AgentError> {
     Ok(())
 }
 
-/// Files may be written, commands only if they are harmless, and never as they came. Gives whether the
-/// answer counts: a rule or another client may have been faster.
+/// Allows file changes, and harmless commands with another input. Returns whether the answer counts: a rule
+/// or another client may have been faster.
 async fn decide(asked: &PermissionRequest) -> Result<bool, AgentError> {
     let tool = asked.tool_name().unwrap_or_default();
     let input: Value = asked.input().and_then(|input| input.read().ok()).unwrap_or_default();

@@ -1,8 +1,8 @@
-//! Starts a session, shows what it does, and goes on with it.
+//! Starts a session, prints what it does, and resumes it.
 //!
-//! `cargo run --example quickstart` needs nothing installed: the example brings the program along, and the
-//! agent is the built-in demo. `cargo run --example quickstart -- codex 'Fix the failing test'` takes an
-//! agent that you have: it works where you are, and you are asked what it asks.
+//! `cargo run --example quickstart` needs nothing installed: the example includes the program, and the
+//! agent is the built-in demo. `cargo run --example quickstart -- codex 'Fix the failing test'` uses an
+//! installed agent: it works in the current directory and asks you for permissions.
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
 use std::io::{IsTerminal as _, Write as _};
@@ -18,7 +18,7 @@ fn main() -> ExitCode {
     example::run(quickstart)
 }
 
-// Yours: `#[tokio::main] async fn main() -> Result<(), AgentError>`, and instead of the builder
+// In your program: `#[tokio::main] async fn main() -> Result<(), AgentError>`, and instead of the builder
 // `AgentClient::connect().await?`: the server on this machine, or the installed `agentwire`.
 async fn quickstart(trial: &Trial) -> Result<(), AgentError> {
     let (agent, prompt) = asked()?;
@@ -28,7 +28,7 @@ async fn quickstart(trial: &Trial) -> Result<(), AgentError> {
         .connect()
         .await?;
 
-    // The demo agent writes a file; other agents work where you are.
+    // The demo agent writes a file; other agents work in the current directory.
     let directory = (agent == AgentType::Demo).then(|| trial.work().display().to_string());
     let request = SessionRequest::new(agent, prompt).with_config(SessionConfig {
         working_directory: directory,
@@ -39,7 +39,7 @@ async fn quickstart(trial: &Trial) -> Result<(), AgentError> {
     show_turn(session.events(), agent).await?;
     println!("\n-- {} tokens so far", session.usage().total_tokens);
 
-    // Later, and from anywhere: the session is over, and goes on.
+    // An ended session can be resumed later, from any client.
     session.stop().await?;
     session.ended().await?;
     let more = match agent {
@@ -55,7 +55,7 @@ async fn quickstart(trial: &Trial) -> Result<(), AgentError> {
     Ok(())
 }
 
-/// Shows what happens, to the end of the turn.
+/// Prints the events up to the end of the turn.
 async fn show_turn(mut events: EventStream, agent: AgentType) -> Result<(), AgentError> {
     while let Some(event) = events.try_next().await? {
         if let Some(request) = event.request() {
@@ -83,8 +83,8 @@ async fn show_turn(mut events: EventStream, agent: AgentType) -> Result<(), Agen
     Ok(())
 }
 
-/// Answers as whoever sits there does; the demo agent, in a directory of its own, may do what it likes. An
-/// agent waits for its answer: every request needs one. Gives whether this one counts: a rule may be faster.
+/// Asks the user, except for the demo agent, which may do anything in its own directory. An agent waits for
+/// its answer, so answer every request. Returns whether the answer counts: a rule may be faster.
 async fn answer(request: &Request, agent: AgentType) -> Result<bool, AgentError> {
     let nobody = "nobody is there to answer";
     match request {
@@ -111,24 +111,24 @@ async fn answer(request: &Request, agent: AgentType) -> Result<bool, AgentError>
             }
             asked.answer(answers).await
         }
-        // Hooks and MCP servers are for programs that registered some.
+        // Hooks and MCP messages only reach programs that registered them.
         other => other.deny(nobody).await,
     }
 }
 
-/// What is said to that; nothing where nobody sits.
+/// Asks the user; `None` if stdin is not a terminal.
 async fn say(question: String) -> Option<String> {
     print!("\n{question} ");
     let _ = std::io::stdout().flush();
     if !std::io::stdin().is_terminal() {
-        println!("Nobody is there.");
+        println!("(no terminal to ask)");
         return None;
     }
     let line = tokio::task::spawn_blocking(|| std::io::stdin().lines().next());
     Some(line.await.ok()??.ok()?.trim().to_owned())
 }
 
-/// The agent and the prompt of the command line.
+/// The agent and the prompt from the command line.
 fn asked() -> Result<(AgentType, String), AgentError> {
     let mut words = std::env::args().skip(1);
     let agent = words.next().map_or(Ok(AgentType::Demo), |name| name.parse())?;
@@ -137,7 +137,7 @@ fn asked() -> Result<(AgentType, String), AgentError> {
         (_, Some(prompt)) => Ok((agent, prompt)),
         (AgentType::Demo, None) => Ok((agent, tour.to_owned())),
         (AgentType::Claude | AgentType::Codex | AgentType::Gemini | AgentType::Acp, None) => {
-            Err(AgentError::invalid(format!("say what {agent} is to do")))
+            Err(AgentError::invalid(format!("missing prompt: say what {agent} should do")))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A program that uses the crate, and its test: the gateway is a script, so that nothing runs.
+//! A program that uses the crate, and its test with a scripted gateway, so that no agent runs.
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
 use std::process::ExitCode;
@@ -7,7 +7,7 @@ use agentwire_client::{
     AgentClient, AgentError, AgentType, Command, Request, ScriptedTransport, SessionRequest,
 };
 
-/// What `agentwire export` writes, shortened.
+/// A shortened recording from `agentwire export`.
 const TRANSCRIPT: &str = include_str!("transcript.jsonl");
 
 /// The program: lets an agent work, and allows it to read but not to write.
@@ -29,13 +29,13 @@ async fn work(client: &AgentClient, prompt: &str) -> Result<String, AgentError> 
     Ok(answer)
 }
 
-/// Its test. In a test of yours this is a `#[tokio::test]`.
+/// The test. In your program this is a `#[tokio::test]`.
 async fn test() -> Result<(), AgentError> {
     let script = ScriptedTransport::new()
         .transcript(TRANSCRIPT)?
-        // The agent waits for an answer: what comes after the request comes after a command.
+        // The agent waits for an answer: the events after the request follow a command.
         .hold_after(4)
-        // The connection breaks in the middle of the answer. The program need not know.
+        // The connection breaks in the middle of the answer. The program does not notice.
         .cut_after(7);
     let client = AgentClient::over(script.clone());
     let answer = work(&client, "Tidy up").await?;

@@ -1,4 +1,5 @@
-//! One gateway: its sessions, and what they ask.
+//! [`AgentClient`]: starts, finds and lists the sessions of one gateway, and repeats calls that are safe to
+//! repeat.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,35 +15,35 @@ use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use crate::builder::ClientBuilder;
 use crate::error::{AgentError, AgentErrorType};
-use crate::follow::Plan;
+use crate::follow::FollowPlan;
 use crate::request::Request;
-use crate::select::ClientBuilder;
 use crate::session::Session;
 use crate::stream::Updates;
 use crate::transport::{Call, Transport};
 
-/// How many sessions are asked for at once.
-const PAGE: usize = 500;
+/// The page size of `list` calls.
+const PAGE_SIZE: usize = 500;
 
-/// The shortest beginning of an id that is taken for it, and the length of a whole one.
-const SHORTEST: usize = 4;
-const WHOLE: usize = 36;
+/// The shortest id prefix that [`AgentClient::find`] accepts, and the length of a whole id.
+const MIN_PREFIX: usize = 4;
+const ID_LENGTH: usize = 36;
 
-/// How long to wait before a call is made again, each time.
-const PAUSES: [Duration; 3] =
+/// The pauses between attempts of one call.
+const RETRY_PAUSES: [Duration; 3] =
     [Duration::from_millis(200), Duration::from_secs(1), Duration::from_secs(3)];
 
-/// After this it is not said again.
-const INSISTENCE: Duration = Duration::from_secs(30);
+/// No new attempt starts after this time.
+const RETRY_WINDOW: Duration = Duration::from_secs(30);
 
-/// How much of a session may wait to be read, unless something else is said.
+/// The default of `ClientBuilder::buffer_bytes`.
 pub(crate) const BUFFER: usize = 1 << 20;
 
-/// How long a gateway may be away, unless something else is said.
+/// The default of `ClientBuilder::patience`.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A client of one gateway. Clones are the same client.
+/// A client of one gateway. Clones share the same connection state.
 #[derive(Clone, Debug)]
 pub struct AgentClient {
     shared: Arc<Shared>,
@@ -53,34 +54,35 @@ struct Shared {
     transport: Arc<dyn Transport>,
     buffer: usize,
     patience: Duration,
-    /// Of sessions that name none.
+    /// For new sessions whose config has no working directory.
     working_directory: Option<String>,
-    /// It has answered before.
-    was_there: AtomicBool,
+    /// Whether the gateway has ever answered.
+    has_answered: AtomicBool,
 }
 
-/// Which sessions are wanted: all, unless something is said.
+/// Selects sessions in [`AgentClient::sessions`]. The default selects all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionFilter {
-    /// Only those that are not over.
+    /// Leave out sessions that have ended.
     pub only_live: bool,
-    /// At most so many.
+    /// Return at most this many.
     pub limit: Option<usize>,
 }
 
 impl AgentClient {
-    /// A client of whatever gateway there is: the server that `AGENTWIRE_URL` names, else the one that runs
-    /// on this machine, else a child `agentwire unified` of this program. See [`ClientBuilder`].
+    /// Connects to the first gateway found: the server that `AGENTWIRE_URL` names, else the server that
+    /// runs on this machine, else a child process `agentwire unified`. [`ClientBuilder`] has the exact
+    /// rules.
     pub async fn connect() -> Result<Self, AgentError> {
         Self::builder().connect().await
     }
 
-    /// A client of a gateway of your choice.
+    /// Configures which gateway to use, and how.
     pub fn builder() -> ClientBuilder {
         ClientBuilder::default()
     }
 
-    /// A client over that transport.
+    /// Makes a client that uses this transport.
     pub fn over(transport: impl Transport) -> Self {
         Self::builder().over(transport)
     }
@@ -91,20 +93,20 @@ impl AgentClient {
         patience: Duration,
         working_directory: Option<String>,
     ) -> Self {
-        let was_there = AtomicBool::new(false);
-        let shared = Shared { transport, buffer, patience, working_directory, was_there };
+        let has_answered = AtomicBool::new(false);
+        let shared = Shared { transport, buffer, patience, working_directory, has_answered };
         Self { shared: Arc::new(shared) }
     }
 
-    /// The way to the gateway.
+    /// The transport to the gateway.
     pub fn transport(&self) -> &Arc<dyn Transport> {
         &self.shared.transport
     }
 
-    /// Begins a session. Lost answers are asked for again; it is begun once.
+    /// Starts a session. If the reply is lost, the call is repeated; the session starts only once.
     pub async fn create(&self, mut request: SessionRequest) -> Result<Session, AgentError> {
         let agent = request.agent_type;
-        // One that goes on does so where it was.
+        // A resumed session stays in its own directory.
         if request.session_id.is_none() && self.shared.working_directory.is_some() {
             let named = &mut request.config.get_or_insert_default().working_directory;
             *named = named.take().or_else(|| self.shared.working_directory.clone());
@@ -113,7 +115,7 @@ impl AgentClient {
         Ok(Session::new(self.clone(), summary, 0))
     }
 
-    /// Goes on with a session that is over.
+    /// Resumes a session that has ended, with a new prompt.
     ///
     /// ```rust,standalone_crate
     /// # use agentwire_client::{AgentType, EventKind, SessionRequest};
@@ -137,7 +139,7 @@ impl AgentClient {
     /// # Ok::<_, agentwire_client::AgentError>(()) }) }
     /// ```
     ///
-    /// Its [`Session::events`] begin where it goes on.
+    /// [`Session::events`] of the result starts with the first event after the resume.
     pub async fn resume(
         &self,
         id: impl Into<SessionId>,
@@ -153,24 +155,25 @@ impl AgentClient {
         Ok(Session::new(self.clone(), summary, before.last_seq))
     }
 
-    /// Comes to a session that there is, whoever began it.
+    /// Attaches to an existing session, no matter which client started it.
     pub async fn attach(&self, id: impl Into<SessionId>) -> Result<Session, AgentError> {
         let summary = self.summary(&id.into()).await?;
         Ok(Session::new(self.clone(), summary, 0))
     }
 
-    /// Sessions, newest first.
+    /// Lists sessions, newest first.
     pub async fn sessions(&self, filter: SessionFilter) -> Result<Vec<SessionSummary>, AgentError> {
         let SessionFilter { only_live, limit } = filter;
         let mut all = Vec::new();
         let mut after = None::<SessionId>;
         loop {
-            let wanted = limit.map_or(PAGE, |limit| limit.saturating_sub(all.len()).min(PAGE));
+            let wanted =
+                limit.map_or(PAGE_SIZE, |limit| limit.saturating_sub(all.len()).min(PAGE_SIZE));
             if wanted == 0 {
                 return Ok(all);
             }
             let page = Call::List { only_live, after: after.take(), limit: wanted };
-            let page: SessionList = self.ask(page).await?;
+            let page: SessionList = self.call_and_parse(page).await?;
             all.extend(page.sessions);
             match page.next {
                 Some(next) => after = Some(next),
@@ -179,66 +182,67 @@ impl AgentClient {
         }
     }
 
-    /// The session whose id begins so, if there is exactly one.
-    pub async fn find(&self, beginning: &str) -> Result<SessionId, AgentError> {
-        if beginning.len() == WHOLE {
-            return Ok(self.summary(&SessionId::from(beginning)).await?.id);
+    /// Returns the id of the one session whose id starts with this prefix. The prefix needs at least four
+    /// characters; if no session or several sessions match, the error is `sessionNotFound`.
+    pub async fn find(&self, prefix: &str) -> Result<SessionId, AgentError> {
+        if prefix.len() == ID_LENGTH {
+            return Ok(self.summary(&SessionId::from(prefix)).await?.id);
         }
-        let all = match beginning.len() < SHORTEST {
+        let all = match prefix.len() < MIN_PREFIX {
             true => Vec::new(),
             false => self.sessions(SessionFilter::default()).await?,
         };
-        let mut fitting = all.into_iter().filter(|found| found.id.as_str().starts_with(beginning));
+        let mut fitting = all.into_iter().filter(|found| found.id.as_str().starts_with(prefix));
         let message = match (fitting.next(), fitting.next()) {
             (Some(found), None) => return Ok(found.id),
             (Some(_), Some(_)) => {
-                format!("several sessions begin with {beginning}; give more of the id")
+                format!("several sessions begin with {prefix}; use more of the id")
             }
             (None, _) => {
-                format!("there is no session {beginning}; `agentwire ls` lists those there are")
+                format!("there is no session {prefix}; list sessions with `agentwire ls`")
             }
         };
         Err(GatewayError::new(ErrorCode::SessionNotFound, message).into())
     }
 
-    /// How a session stands.
+    /// Asks the gateway for the session's current summary.
     pub async fn summary(&self, id: &SessionId) -> Result<SessionSummary, AgentError> {
-        self.ask(Call::Show(id.clone())).await
+        self.call_and_parse(Call::Show(id.clone())).await
     }
 
-    /// How a session stands, and what it runs with.
+    /// Asks the gateway for the session's current summary and its configuration.
     pub async fn details(&self, id: &SessionId) -> Result<SessionDetails, AgentError> {
-        self.ask(Call::Show(id.clone())).await
+        self.call_and_parse(Call::Show(id.clone())).await
     }
 
-    /// What agents ask and wait for, oldest first, over all sessions.
+    /// Lists the open requests of all sessions, oldest first.
     pub async fn requests(&self) -> Result<Vec<Request>, AgentError> {
         self.requests_of(None, None).await
     }
 
-    /// The same in one session, of that agent.
     pub(crate) async fn requests_of(
         &self,
         session: Option<&SessionId>,
         agent: Option<AgentType>,
     ) -> Result<Vec<Request>, AgentError> {
-        let list: RequestList = self.ask(Call::Requests(session.cloned())).await?;
+        let list: RequestList = self.call_and_parse(Call::Requests(session.cloned())).await?;
         let requests = list.requests.into_iter();
         Ok(requests.map(|open| Request::new(self.clone(), agent, open)).collect())
     }
 
-    /// Ends what this client runs: its child, or the gateway in this process. To be called where nothing
-    /// may be left behind when it returns; to drop the client does the same, without waiting. At the end of
-    /// `main` nothing waits: what is not closed before is killed.
+    /// Ends what this client runs, a child process or the gateway in this process, and waits for it. Call
+    /// it where nothing may be left behind. Dropping the client does the same without waiting, but at the
+    /// end of `main` nothing waits: what is not closed by then is killed.
     pub async fn close(&self) {
         self.transport().close().await;
     }
 
-    /// What failed once may be found by its key when it is said again, and has failed all the same.
+    /// A repeated start can find, by its key, a session whose first start failed. That is still a failure.
     async fn start(&self, request: SessionRequest) -> Result<SessionSummary, AgentError> {
         let key = Uuid::new_v4().to_string();
-        let (reply, before) = self.insist(Call::Start { request: Box::new(request), key }).await?;
-        let summary: SessionSummary = self.read(&reply)?;
+        let (reply, before) =
+            self.call_with_retries(Call::Start { request: Box::new(request), key }).await?;
+        let summary: SessionSummary = self.parse(&reply)?;
         match before {
             Some(refusal)
                 if summary.reason == Some(SessionEndReason::Failed) && summary.turns == 0 =>
@@ -251,56 +255,58 @@ impl AgentClient {
         }
     }
 
-    async fn ask<T: DeserializeOwned>(&self, call: Call) -> Result<T, AgentError> {
-        self.read(&self.call(call).await?)
+    async fn call_and_parse<T: DeserializeOwned>(&self, call: Call) -> Result<T, AgentError> {
+        self.parse(&self.call(call).await?)
     }
 
-    /// Makes a call. What counts once or only asks is said again, if it may succeed then.
+    /// Makes a call. A call that counts once or only reads is repeated if it may succeed later.
     pub(crate) async fn call(&self, call: Call) -> Result<Json<'static>, AgentError> {
         match call.is_repeatable() {
-            true => self.insist(call).await.map(|(reply, _)| reply),
-            false => self.make(call).await,
+            true => self.call_with_retries(call).await.map(|(reply, _)| reply),
+            false => self.call_once(call).await,
         }
     }
 
-    /// The gateway has answered.
-    pub(crate) fn note_there(&self) {
-        self.shared.was_there.store(true, Ordering::Relaxed);
+    /// Records that the gateway has answered.
+    pub(crate) fn note_answered(&self) {
+        self.shared.has_answered.store(true, Ordering::Relaxed);
     }
 
-    async fn make(&self, call: Call) -> Result<Json<'static>, AgentError> {
+    async fn call_once(&self, call: Call) -> Result<Json<'static>, AgentError> {
         let reply = self.transport().call(call).await;
         if reply.as_ref().map_or_else(AgentError::is_refusal, |_| true) {
-            self.note_there();
+            self.note_answered();
         }
         reply
     }
 
-    /// Makes a call, again if it may succeed then, a few times. Gives why it failed before, too. A gateway
-    /// that was never there is a mistake at once; one that was may come back.
-    pub(crate) async fn insist(
+    /// Makes a call, and repeats it a few times while it may succeed later. Returns the last failure too,
+    /// if there was one. If the gateway has never answered, the first failure is final; otherwise it may
+    /// come back.
+    pub(crate) async fn call_with_retries(
         &self,
         call: Call,
     ) -> Result<(Json<'static>, Option<AgentError>), AgentError> {
         let begun = Instant::now();
         let mut before = None;
-        for pause in PAUSES {
-            let error = match self.make(call.clone()).await {
+        for pause in RETRY_PAUSES {
+            let error = match self.call_once(call.clone()).await {
                 Ok(reply) => return Ok((reply, before)),
                 Err(error) => error,
             };
-            let may_be_back =
-                !error.is_unreachable() || self.shared.was_there.load(Ordering::Relaxed);
-            if !error.is_retryable() || !may_be_back || begun.elapsed() >= INSISTENCE {
+            let may_come_back =
+                !error.is_unreachable() || self.shared.has_answered.load(Ordering::Relaxed);
+            if !error.is_retryable() || !may_come_back || begun.elapsed() >= RETRY_WINDOW {
                 return Err(error);
             }
             before = Some(error);
             tokio::time::sleep(pause).await;
         }
-        Ok((self.make(call).await?, before))
+        Ok((self.call_once(call).await?, before))
     }
 
-    /// Sends a command to a session. Whichever the way, one that is over says so, and may be stopped again.
+    /// Sends a command to a session. Over every transport, a command to an ended session fails as
+    /// `conflict`, except that `stop` succeeds.
     pub(crate) async fn send(
         &self,
         session: &SessionId,
@@ -315,23 +321,24 @@ impl AgentClient {
             return Err(error);
         }
         match self.summary(session).await {
-            Ok(summary) if summary.state == SessionState::Ended && is_stop => {
-                Ok(Json::trusted("{}"))
-            }
+            Ok(summary) if summary.state == SessionState::Ended && is_stop => Ok(Json::EMPTY),
             Ok(summary) if summary.state == SessionState::Ended => {
-                let message = format!("session {session} is over; resume it to go on");
+                let message = format!("session {session} has ended; resume it to continue");
                 Err(GatewayError::new(ErrorCode::Conflict, message).into())
             }
             Ok(_) | Err(_) => Err(error),
         }
     }
 
-    pub(crate) fn read<T: DeserializeOwned>(&self, reply: &Json<'static>) -> Result<T, AgentError> {
-        read(&**self.transport(), reply)
+    pub(crate) fn parse<T: DeserializeOwned>(
+        &self,
+        reply: &Json<'static>,
+    ) -> Result<T, AgentError> {
+        parse(&**self.transport(), reply)
     }
 
     pub(crate) fn follow(&self, session: &SessionId, after: u64) -> Updates {
-        let plan = Plan {
+        let plan = FollowPlan {
             transport: Arc::clone(self.transport()),
             session: session.clone(),
             after,
@@ -343,17 +350,14 @@ impl AgentClient {
     }
 }
 
-/// Reads a reply.
-pub(crate) fn read<T: DeserializeOwned>(
+pub(crate) fn parse<T: DeserializeOwned>(
     transport: &dyn Transport,
     reply: &Json<'static>,
 ) -> Result<T, AgentError> {
-    reply.read().map_err(|error| nonsense(transport, &error))
+    reply.read().map_err(|error| unreadable(transport, &error))
 }
 
-/// The reply is not what such a gateway says.
-fn nonsense(transport: &dyn Transport, error: &serde_json::Error) -> AgentError {
-    let message =
-        format!("failed to speak to {}: its answer cannot be read: {error}", transport.name());
+fn unreadable(transport: &dyn Transport, error: &serde_json::Error) -> AgentError {
+    let message = format!("failed to read the answer of {}: {error}", transport.name());
     AgentError::new(AgentErrorType::ProtocolError, message).with_native(error).retryable()
 }

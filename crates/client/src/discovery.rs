@@ -1,6 +1,6 @@
-//! Where a server is, and how a client says who it is.
+//! Finds a server and holds its credentials: address, token and TLS trust.
 
-mod owner;
+mod ownership;
 
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -15,12 +15,12 @@ use crate::error::AgentError;
 #[cfg(feature = "tls")]
 use crate::transport::http::Prepared;
 
-/// A server: its address, and what a client comes with.
+/// A server: its address, and the token and trust to connect with.
 #[derive(Clone)]
 pub struct Server {
     is_tls: bool,
     authority: Authority,
-    /// Where it stands beneath a proxy's address; no `/` at the end.
+    /// The path below a proxy's address; no `/` at the end.
     prefix: String,
     /// `Bearer TOKEN`
     bearer: Option<HeaderValue>,
@@ -28,46 +28,45 @@ pub struct Server {
     trust: Trust,
 }
 
-/// By what a server is known over TLS.
+/// How a server proves its identity over TLS.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trust {
-    /// A file of certificates to trust, beside those that the system trusts.
+    /// A PEM file of certificates to trust in addition to the system's.
     pub(crate) authorities: Option<PathBuf>,
-    /// The server's own certificate, in base64: that one, whatever name it is for.
+    /// The server's own certificate in base64. Only this one is accepted, for any name.
     pub(crate) own: Option<String>,
-    /// What follows from these, made once for all connections.
+    /// The TLS configuration built from the two fields above, shared by all connections.
     #[cfg(feature = "tls")]
     pub(crate) prepared: Prepared,
 }
 
-/// Where a client finds its server.
+/// How a client locates its server.
 #[derive(Clone)]
-pub(crate) enum Place {
+pub(crate) enum ServerLocation {
     Named(Server),
-    /// Wherever the server of this data directory is now, and what is said to it.
-    Found(PathBuf, Equipment),
+    /// The server of this data directory, looked up for each connection.
+    Found(PathBuf, Credentials),
 }
 
-impl Place {
-    /// The server, as it is known now.
+impl ServerLocation {
     pub(crate) fn server(&self) -> Result<Server, AgentError> {
         match self {
             Self::Named(server) => Ok(server.clone()),
-            Self::Found(data_dir, equipment) => equipment.put_on(Server::find(data_dir)?),
+            Self::Found(data_dir, credentials) => credentials.apply_to(Server::find(data_dir)?),
         }
     }
 }
 
-/// What a client comes with. What is not said stays as the server has it.
+/// What the user configured. A field that is `None` keeps the value the server published.
 #[derive(Clone, Default)]
-pub(crate) struct Equipment {
+pub(crate) struct Credentials {
     pub(crate) token: Option<String>,
     pub(crate) token_file: Option<PathBuf>,
     pub(crate) ca_file: Option<PathBuf>,
 }
 
-impl Equipment {
-    pub(crate) fn put_on(&self, server: Server) -> Result<Server, AgentError> {
+impl Credentials {
+    pub(crate) fn apply_to(&self, server: Server) -> Result<Server, AgentError> {
         let server = match &self.ca_file {
             Some(path) => server.trusting(path),
             None => server,
@@ -80,16 +79,16 @@ impl Equipment {
     }
 }
 
-/// What `agentwire serve` writes in its data directory. For as long as it lives it holds a lock on it: a
-/// pid would not tell, it may belong to another program by now.
+/// What `agentwire serve` writes to its data directory. The server holds a lock on the file while it runs.
+/// The pid alone proves nothing: another program may have it by now.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Written {
+struct ServerFile {
     pid: u32,
     http: String,
     #[serde(default)]
     token_file: Option<PathBuf>,
-    /// What it shows over TLS, in base64.
+    /// The server's TLS certificate, in base64.
     #[serde(default)]
     certificate: Option<String>,
 }
@@ -97,54 +96,54 @@ struct Written {
 impl Server {
     /// A server at an `http` or `https` address.
     pub fn new(url: &str) -> Result<Self, AgentError> {
-        // The address itself stays unsaid: one that is wrong may hold a token.
+        // The error does not repeat the address: a wrong one may contain a token.
         let invalid =
             |why: &str| AgentError::invalid(format!("failed to read the server's address: {why}"));
-        let uri: Uri = url.trim().parse().map_err(|_| invalid("it is no URL"))?;
+        let uri: Uri = url.trim().parse().map_err(|_| invalid("it is not a URL"))?;
         let is_tls = match uri.scheme() {
             Some(scheme) if *scheme == Scheme::HTTP => false,
             Some(scheme) if *scheme == Scheme::HTTPS => true,
-            Some(_) | None => return Err(invalid("it must begin with http:// or https://")),
+            Some(_) | None => return Err(invalid("it must start with http:// or https://")),
         };
         if is_tls && !cfg!(feature = "tls") {
             return Err(invalid("this program was built without TLS"));
         }
-        let authority = uri.authority().cloned().ok_or_else(|| invalid("it names no host"))?;
+        let authority = uri.authority().cloned().ok_or_else(|| invalid("it has no host"))?;
         if authority.as_str().contains('@') {
-            return Err(invalid("a token does not belong into an address"));
+            return Err(invalid("it must not contain a token or a password"));
         }
         if uri.query().is_some() {
-            return Err(invalid("it must have no query"));
+            return Err(invalid("it must not have a query"));
         }
         let prefix = uri.path().trim_end_matches('/').to_owned();
         Ok(Self { is_tls, authority, prefix, bearer: None, pid: None, trust: Trust::default() })
     }
 
-    /// With a token. It is not sent where others can read it on the way.
+    /// Adds a token. Fails if the token would travel unencrypted to another machine.
     pub fn with_token(mut self, token: &str) -> Result<Self, AgentError> {
-        // One that was found is on this machine, whatever its address.
+        // A server found through `server.json` runs on this machine, at any address.
         if self.is_exposed() && self.pid.is_none() {
             let message = format!(
-                "a token must not be sent to {} without TLS: others can read it on the way; use an \
-                 https address",
+                "refusing to send a token to {} without TLS, where others can read it; use an https \
+                 address",
                 self.url()
             );
             return Err(AgentError::invalid(message));
         }
         let mut bearer = HeaderValue::from_str(&format!("Bearer {}", token.trim()))
-            .map_err(|_| AgentError::invalid("the token has characters that no token has"))?;
+            .map_err(|_| AgentError::invalid("the token contains invalid characters"))?;
         bearer.set_sensitive(true);
         self.bearer = Some(bearer);
         Ok(self)
     }
 
-    /// With the token in a file.
+    /// Adds the token that is in this file.
     pub fn with_token_file(self, path: &Path) -> Result<Self, AgentError> {
         let token = std::fs::read_to_string(path).map_err(|error| {
             let shown = path.display();
             let hint = match error.kind() {
                 ErrorKind::NotFound => {
-                    "; `agentwire token show` makes a new one on the server's machine"
+                    "; create a new one with `agentwire token show` on the server's machine"
                 }
                 _ => "",
             };
@@ -153,7 +152,7 @@ impl Server {
         self.with_token(&token)
     }
 
-    /// Trusting the certificates in a PEM file, beside those that the system trusts.
+    /// Trusts the certificates in this PEM file in addition to the system's.
     pub fn trusting(mut self, certificates: &Path) -> Self {
         self.trust.authorities = Some(certificates.to_owned());
         #[cfg(feature = "tls")]
@@ -163,68 +162,67 @@ impl Server {
         self
     }
 
-    /// The server that has said in `server.json` of a data directory where it is. One that is gone is
-    /// told from none.
+    /// Finds the server that `server.json` in this data directory names. If that server has exited, the
+    /// error says so.
     pub fn find(data_dir: &Path) -> Result<Self, AgentError> {
-        owner::check_data_dir(data_dir)?;
+        ownership::check_data_dir(data_dir)?;
         let place = data_dir.join("server.json");
-        let opened = owner::open(&place).and_then(|mut file| {
+        let opened = ownership::open(&place).and_then(|mut file| {
             let text = io::read_to_string(&mut file)?;
             Ok((file, text))
         });
         let (file, text) = match opened {
             Ok(opened) => opened,
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                let message = "no server runs here; `agentwire serve` starts one";
-                return Err(AgentError::nobody(message.to_owned()));
+                let message = "no server is running; start one with `agentwire serve`";
+                return Err(AgentError::no_server(message.to_owned()));
             }
             Err(error) => {
                 let message = format!("failed to read {}: {error}", place.display());
                 return Err(AgentError::invalid(message));
             }
         };
-        let written: Written = serde_json::from_str(&text).map_err(|error| {
+        let server_file: ServerFile = serde_json::from_str(&text).map_err(|error| {
             let message =
-                format!("failed to read {}: {error}; start the server again", place.display());
+                format!("failed to read {}: {error}; restart the server", place.display());
             AgentError::invalid(message)
         })?;
-        // Before the token is sent anywhere: somebody else may listen at that address by now.
+        // Check the lock before the token is sent: another program may listen at that address by now.
         if file.try_lock_shared().is_ok() {
             let message = format!(
-                "no server runs here: {} is of process {}, which is gone; `agentwire serve` starts one",
+                "no server is running: {} belongs to process {}, which has exited; start one with `agentwire serve`",
                 place.display(),
-                written.pid
+                server_file.pid
             );
-            return Err(AgentError::nobody(message));
+            return Err(AgentError::no_server(message));
         }
-        let mut server = Self::new(&written.http)?;
-        server.authority = near(server.authority);
-        server.pid = Some(written.pid);
-        server.trust.own = written.certificate;
-        let Some(path) = written.token_file else { return Ok(server) };
-        // A token that was lost may have been made again since.
+        let mut server = Self::new(&server_file.http)?;
+        server.authority = loopback_of(server.authority);
+        server.pid = Some(server_file.pid);
+        server.trust.own = server_file.certificate;
+        let Some(path) = server_file.token_file else { return Ok(server) };
+        // The operator may have replaced a lost token since the server started.
         let newer = if path.exists() { None } else { operator_token(data_dir) };
         let path = newer.unwrap_or(path);
-        owner::check_token(&path)?;
+        ownership::check_token(&path)?;
         server.with_token_file(&path)
     }
 
-    /// Its address.
+    /// The server's address.
     pub fn url(&self) -> String {
         format!("{}{}", self.origin("http"), self.prefix)
     }
 
-    /// Its process, if it is one of this machine that was found.
+    /// The server's process id, if it was found through `server.json`.
     pub fn pid(&self) -> Option<u32> {
         self.pid
     }
 
-    /// Whether what is said can be read by others on the way.
+    /// Whether others can read the traffic: no TLS, and not on this machine.
     pub fn is_exposed(&self) -> bool {
         !self.is_tls && !self.is_loopback()
     }
 
-    /// Whether it is at that address.
     pub(crate) fn is_at(&self, address: &Uri) -> bool {
         address.authority() == Some(&self.authority)
     }
@@ -250,7 +248,7 @@ impl Server {
         &self.trust
     }
 
-    /// The address of a path of the server; `scheme` is `http` or `ws`.
+    /// The full URL of a path on the server; `scheme` is `http` or `ws`.
     pub(crate) fn address(&self, scheme: &str, path: &str) -> String {
         format!("{}{}{path}", self.origin(scheme), self.prefix)
     }
@@ -267,18 +265,17 @@ impl Server {
     }
 }
 
-/// The file of a data directory's operator token.
 fn operator_token(data_dir: &Path) -> Option<PathBuf> {
     #[derive(Deserialize)]
     struct Operator {
         file: PathBuf,
     }
-    let text = io::read_to_string(owner::open(&data_dir.join("operator.json")).ok()?).ok()?;
+    let text = io::read_to_string(ownership::open(&data_dir.join("operator.json")).ok()?).ok()?;
     serde_json::from_str(&text).ok().map(|Operator { file }| file)
 }
 
-/// Where a server that listens at every address of this machine is reached from it.
-fn near(authority: Authority) -> Authority {
+/// Replaces the wildcard address of a server on this machine with loopback.
+fn loopback_of(authority: Authority) -> Authority {
     let port = authority.port().map(|port| format!(":{port}")).unwrap_or_default();
     let near = match authority.host() {
         "0.0.0.0" => format!("127.0.0.1{port}"),
@@ -288,14 +285,14 @@ fn near(authority: Authority) -> Authority {
     near.parse().unwrap_or(authority)
 }
 
-/// As it stands in the middle of a sentence.
+/// Formatted to fit into a sentence.
 impl fmt::Display for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the server at {}", self.url())
     }
 }
 
-/// The token stays unsaid.
+/// Does not show the token.
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server").field("url", &self.url()).finish_non_exhaustive()
@@ -309,7 +306,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_of_servers() {
+    fn server_addresses_are_checked() {
         let server = Server::new("http://127.0.0.1:8080/").unwrap();
         assert_eq!(server.url(), "http://127.0.0.1:8080");
         assert_eq!(server.address("ws", "/v1/x?a=1"), "ws://127.0.0.1:8080/v1/x?a=1");
@@ -328,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_is_wrong_tells_no_token() {
+    fn an_invalid_address_shows_no_token() {
         for wrong in ["http://me:secret@h", "http://h?token=secret", "ws://secret@h", "h t:secret"]
         {
             let error = Server::new(wrong).unwrap_err();
@@ -337,14 +334,14 @@ mod tests {
     }
 
     #[test]
-    fn every_address_of_this_machine_is_near() {
+    fn wildcard_addresses_become_loopback() {
         for (written, reached) in [
             ("0.0.0.0:8443", "127.0.0.1:8443"),
             ("[::]:8443", "[::1]:8443"),
             ("0.0.0.0", "127.0.0.1"),
             ("10.0.0.1:80", "10.0.0.1:80"),
         ] {
-            assert_eq!(near(written.parse().unwrap()), reached);
+            assert_eq!(loopback_of(written.parse().unwrap()), reached);
         }
     }
 
@@ -357,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_sent_in_the_clear_to_this_machine_alone() {
+    fn an_unencrypted_token_is_sent_only_to_this_machine() {
         for near in ["http://127.0.0.1:1", "http://127.9.9.9", "http://[::1]:1", "http://LocalHost"]
         {
             assert!(Server::new(near).unwrap().with_token("t").is_ok(), "{near}");
@@ -380,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_was_made_again_is_found() {
+    fn a_replaced_token_is_found() {
         let place = tempfile::tempdir().unwrap();
         let (lost, newer) = (place.path().join("lost"), place.path().join("newer"));
         std::fs::write(&newer, "newer").unwrap();
@@ -397,9 +394,8 @@ mod tests {
         assert_eq!(Server::find(place.path()).unwrap().bearer().unwrap(), "Bearer newer");
     }
 
-    /// Only root can make a file another user's.
     #[test]
-    fn what_another_user_put_there_is_not_believed() {
+    fn files_of_another_user_are_refused() {
         use std::io::Write as _;
         use std::os::unix::fs::{chown, symlink};
         let place = tempfile::tempdir().unwrap();
@@ -430,8 +426,8 @@ mod tests {
         for (path, says) in [
             (&data, r"chown 0 '"),
             (&server, r"mv '"),
-            (&token, "not to be trusted"),
-            (&secret, "not to be trusted"),
+            (&token, "cannot be trusted"),
+            (&secret, "cannot be trusted"),
         ] {
             chown(path, Some(65534), None).unwrap();
             let message = refusal(&data);
@@ -445,12 +441,12 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_gone_is_told_from_none() {
+    fn an_exited_server_is_reported() {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("server.json");
         let failure = || Server::find(place.path()).unwrap_err();
-        assert!(failure().is_retryable() && !failure().message().contains("is gone"));
-        // A pid that somebody else has by now.
+        assert!(failure().is_retryable() && !failure().message().contains("has exited"));
+        // Another process may have this pid by now.
         let pid = std::process::id();
         let write = |token: &str| {
             let text = format!(
@@ -461,7 +457,7 @@ mod tests {
         };
         let lock = write("null");
         for _ in 0..2 {
-            assert!(failure().is_retryable() && failure().message().contains("is gone"));
+            assert!(failure().is_retryable() && failure().message().contains("has exited"));
         }
         lock.lock().unwrap();
         for _ in 0..2 {

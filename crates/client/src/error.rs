@@ -1,4 +1,4 @@
-//! What can go wrong: in the gateway, in the agent, and on the way to them.
+//! [`AgentError`]: failures of the gateway, the agent, and the connection between them.
 
 mod agent_failure;
 
@@ -6,7 +6,7 @@ use std::fmt;
 
 use agentwire_protocol::{AgentType, ErrorCode, GatewayError, Json};
 
-/// The kinds of errors that the specification knows.
+/// The error types of the specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AgentErrorType {
@@ -14,22 +14,22 @@ pub enum AgentErrorType {
     ConnectionFailed,
     /// No valid token, or the agent is not signed in.
     AuthenticationFailed,
-    /// No such session.
+    /// There is no such session.
     SessionNotFound,
-    /// Somebody or something does not allow it.
+    /// A person, a rule or the sandbox does not allow it.
     PermissionDenied,
-    /// The agent, or a tool of it, ran and failed.
+    /// The agent or one of its tools ran and failed.
     ToolExecutionFailed,
-    /// No answer in time.
+    /// There was no answer in time.
     Timeout,
-    /// What was said is not understood, or does not fit the present state.
+    /// A message was not understood, or does not fit the current state.
     ProtocolError,
     /// Anything else.
     Unknown,
 }
 
 impl AgentErrorType {
-    /// The name as the specification has it.
+    /// The name that the specification uses.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::ConnectionFailed => "connectionFailed",
@@ -73,22 +73,22 @@ impl fmt::Display for AgentErrorType {
     }
 }
 
-/// Events that a reader cannot have.
+/// Events that a reader cannot get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gap {
-    /// They were never shown, though they were asked for twice.
+    /// The gateway never sent these events, although they were requested twice.
     Skipped {
-        /// The first of them.
+        /// The first missing event.
         from: u64,
-        /// The last of them.
+        /// The last missing event.
         to: u64,
     },
-    /// They were read before, and the log does not have them: it is another log, or one that was cut.
-    /// What comes next has their numbers.
+    /// These events were read before, but the log no longer has them: it was truncated or replaced. The
+    /// next events reuse their numbers.
     Forgotten {
-        /// The first of them.
+        /// The first missing event.
         from: u64,
-        /// The last of them.
+        /// The last missing event.
         to: u64,
     },
 }
@@ -96,20 +96,33 @@ pub enum Gap {
 impl fmt::Display for Gap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Skipped { from, to } => write!(f, "events {from} to {to} are not to be had"),
+            Self::Skipped { from, to } => write!(f, "events {from} to {to} are missing"),
             Self::Forgotten { from, to } => write!(
                 f,
-                "the log does not have events {from} to {to}, which were read before: it is another \
-                 log"
+                "the log no longer has events {from} to {to}, which were read before: it was \
+                 replaced or truncated"
             ),
         }
     }
 }
 
-/// Why something failed.
+/// Why a call, a stream or an agent failed.
+///
+/// ```rust,no_run
+/// use agentwire_client::{AgentClient, AgentErrorType};
+///
+/// async fn attach(client: &AgentClient, id: &str) {
+///     match client.attach(id).await {
+///         Ok(session) => println!("{}", session.state().as_str()),
+///         Err(error) if error.kind() == AgentErrorType::SessionNotFound => println!("no session"),
+///         Err(error) if error.is_retryable() => println!("try again later: {error}"),
+///         Err(error) => println!("{error}"),
+///     }
+/// }
+/// ```
 #[derive(Clone, PartialEq)]
 pub struct AgentError {
-    told: Box<ReportedError>,
+    inner: Box<ReportedError>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -122,16 +135,16 @@ struct ReportedError {
     details: Option<Json<'static>>,
     gap: Option<Gap>,
     is_retryable: bool,
-    /// No gateway was there who could have heard anything.
+    /// No gateway received the call.
     is_unreachable: bool,
-    /// A gateway said it, if by a code that is not known here.
+    /// The gateway itself refused, with a code that this version does not know.
     is_refusal: bool,
 }
 
 impl AgentError {
-    /// An error of that kind. The same will fail again.
+    /// An error of this type. It is not retryable.
     pub fn new(kind: AgentErrorType, message: impl Into<String>) -> Self {
-        let told = ReportedError {
+        let inner = ReportedError {
             kind,
             message: message.into(),
             code: None,
@@ -143,145 +156,130 @@ impl AgentError {
             is_unreachable: false,
             is_refusal: false,
         };
-        Self { told: Box::new(told) }
+        Self { inner: Box::new(inner) }
     }
 
-    /// The way to the gateway failed: where it leads, and why in the words of whoever said so. The same
-    /// may succeed later.
+    /// The connection to the gateway failed. `to` names the gateway and `why` gives the reason. The same
+    /// call may succeed later.
     pub fn broken(to: impl fmt::Display, why: impl fmt::Display) -> Self {
-        let message = format!("failed to speak to {to}: {why}");
+        let message = format!("failed to communicate with {to}: {why}");
         Self::new(AgentErrorType::ConnectionFailed, message).with_native(why).retryable()
     }
 
-    /// Nothing takes connections there. The same may succeed later.
+    /// Nothing accepts connections at `to`. The same call may succeed later.
     pub fn unreachable(to: impl fmt::Display, why: impl fmt::Display) -> Self {
-        Self::nobody(format!("failed to reach {to}: {why}")).with_native(why)
+        Self::no_server(format!("failed to reach {to}: {why}")).with_native(why)
     }
 
-    /// Nobody is there, in these words. The same may succeed later.
-    pub(crate) fn nobody(message: String) -> Self {
-        Self::new(AgentErrorType::ConnectionFailed, message).unheard()
+    /// No server is there, with this message. The same call may succeed later.
+    pub(crate) fn no_server(message: String) -> Self {
+        Self::new(AgentErrorType::ConnectionFailed, message).not_received()
     }
 
-    /// No gateway has heard anything. The same may succeed later, if one was there before.
-    pub(crate) fn unheard(mut self) -> Self {
-        self.told.is_unreachable = true;
+    /// Marks the call as not received by any gateway. It may succeed later, if one was there before.
+    pub(crate) fn not_received(mut self) -> Self {
+        self.inner.is_unreachable = true;
         self.retryable()
     }
 
-    /// No answer came in time.
+    /// There was no answer in time. The same call may succeed later.
     pub fn timed_out(to: impl fmt::Display, seconds: u64) -> Self {
         let message = format!("{to} did not answer within {seconds} s");
         Self::new(AgentErrorType::Timeout, message).retryable()
     }
 
-    /// Something that was given cannot be used: an address, a token, a request.
+    /// A value from the caller cannot be used: an address, a token, a request.
     pub fn invalid(message: impl Into<String>) -> Self {
         GatewayError::new(ErrorCode::InvalidMessage, message).into()
     }
 
-    /// With what the other side said itself.
+    /// Adds the original message of the agent or of the connection.
     pub fn with_native(mut self, native: impl fmt::Display) -> Self {
-        self.told.native = Some(native.to_string());
+        self.inner.native = Some(native.to_string());
         self
     }
 
-    /// Of that agent.
+    /// Adds the agent that the error is about, unless one is set.
     pub fn with_agent(mut self, agent: AgentType) -> Self {
-        self.told.agent.get_or_insert(agent);
+        self.inner.agent.get_or_insert(agent);
         self
     }
 
-    /// The same may succeed later.
+    /// Marks the error as one that may not occur again later.
     pub fn retryable(mut self) -> Self {
-        self.told.is_retryable = true;
+        self.inner.is_retryable = true;
         self
     }
 
-    /// What kind of error.
+    /// The type of the error.
     pub fn kind(&self) -> AgentErrorType {
-        self.told.kind
+        self.inner.kind
     }
 
-    /// In words, and what to do next where that can be said.
+    /// The message for people, with advice where there is some.
     pub fn message(&self) -> &str {
-        &self.told.message
+        &self.inner.message
     }
 
-    /// The error in the words of the agent, or of whatever failed on the way.
+    /// The original message of the agent, or of what failed on the way to it.
     pub fn native_error(&self) -> Option<&str> {
-        self.told.native.as_deref()
+        self.inner.native.as_deref()
     }
 
-    /// The agent that it is about.
+    /// The agent that the error is about.
     pub fn agent_type(&self) -> Option<AgentType> {
-        self.told.agent
+        self.inner.agent
     }
 
-    /// The gateway's code, if it was the gateway that refused.
+    /// The gateway's error code, if the gateway refused.
     pub fn code(&self) -> Option<ErrorCode> {
-        self.told.code
+        self.inner.code
     }
 
-    /// Anything more from the gateway, for programs.
+    /// More details from the gateway, for programs.
     pub fn details(&self) -> Option<&Json<'static>> {
-        self.told.details.as_ref()
+        self.inner.details.as_ref()
     }
 
-    /// Which events are missing, if that is the error. The stream that told it goes on after it.
+    /// The missing events, if that is the error. The stream that returned it continues after them.
     pub fn gap(&self) -> Option<Gap> {
-        self.told.gap
+        self.inner.gap
     }
 
-    /// Whether the same may succeed later.
+    /// Whether the same call may succeed later.
     pub fn is_retryable(&self) -> bool {
-        self.told.is_retryable
+        self.inner.is_retryable
     }
 
-    /// Whether no gateway was there who could have heard anything.
+    /// Whether no gateway received the call.
     pub(crate) fn is_unreachable(&self) -> bool {
-        self.told.is_unreachable
+        self.inner.is_unreachable
     }
 
-    /// Whether a gateway said it.
+    /// Whether the gateway itself refused.
     pub(crate) fn is_refusal(&self) -> bool {
-        self.told.code.is_some() || self.told.is_refusal
+        self.inner.code.is_some() || self.inner.is_refusal
     }
 }
 
 fn is_retryable(code: ErrorCode) -> bool {
-    match code {
-        ErrorCode::Timeout
-        | ErrorCode::Overloaded
-        | ErrorCode::StorageFull
-        | ErrorCode::Internal => true,
-        ErrorCode::InvalidJson
-        | ErrorCode::InvalidMessage
-        | ErrorCode::UnknownMethod
-        | ErrorCode::Unauthorized
-        | ErrorCode::Forbidden
-        | ErrorCode::SessionNotFound
-        | ErrorCode::AgentUnavailable
-        | ErrorCode::StartFailed
-        | ErrorCode::AgentFailed
-        | ErrorCode::RequestNotFound
-        | ErrorCode::RequestSettled
-        | ErrorCode::Unsupported
-        | ErrorCode::Conflict => false,
-    }
+    matches!(
+        code,
+        ErrorCode::Timeout | ErrorCode::Overloaded | ErrorCode::StorageFull | ErrorCode::Internal
+    )
 }
 
 impl From<GatewayError> for AgentError {
     fn from(error: GatewayError) -> Self {
         let GatewayError { code, message, details } = error;
-        let mut told = Self::new(code.into(), message);
-        (told.told.code, told.told.details) = (Some(code), details);
-        told.told.is_retryable = is_retryable(code);
-        told
+        let mut error = Self::new(code.into(), message);
+        (error.inner.code, error.inner.details) = (Some(code), details);
+        error.inner.is_retryable = is_retryable(code);
+        error
     }
 }
 
-/// A gateway's refusal, as it stands on a line.
+/// A gateway's refusal, as written on the wire.
 #[cfg(any(feature = "http", feature = "stdio"))]
 #[derive(serde::Deserialize)]
 pub(crate) struct Refusal {
@@ -291,7 +289,7 @@ pub(crate) struct Refusal {
     pub(crate) details: Option<Json<'static>>,
 }
 
-/// A code that is not known here is a newer gateway's.
+/// An unknown code comes from a newer gateway.
 #[cfg(any(feature = "http", feature = "stdio"))]
 impl From<Refusal> for AgentError {
     fn from(refusal: Refusal) -> Self {
@@ -300,48 +298,47 @@ impl From<Refusal> for AgentError {
             return GatewayError { details, ..GatewayError::new(code, message) }.into();
         }
         let mut error = Self::new(AgentErrorType::Unknown, message).with_native(code);
-        (error.told.details, error.told.is_refusal) = (details, true);
+        (error.inner.details, error.inner.is_refusal) = (details, true);
         error
     }
 }
 
-/// Events that cannot be had.
 impl From<Gap> for AgentError {
     fn from(gap: Gap) -> Self {
         let mut error = Self::new(AgentErrorType::ProtocolError, gap.to_string());
-        error.told.gap = Some(gap);
+        error.inner.gap = Some(gap);
         error
     }
 }
 
-/// What a front would tell its client.
+/// The error that a front sends to its client.
 impl From<AgentError> for GatewayError {
     fn from(error: AgentError) -> Self {
-        let ReportedError { code, message, details, .. } = *error.told;
+        let ReportedError { code, message, details, .. } = *error.inner;
         Self { details, ..Self::new(code.unwrap_or(ErrorCode::Internal), message) }
     }
 }
 
 impl fmt::Display for AgentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.told.message)
+        f.write_str(&self.inner.message)
     }
 }
 
 impl fmt::Debug for AgentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("AgentError");
-        shown.field("kind", &self.told.kind).field("message", &self.told.message);
-        if let Some(code) = self.told.code {
+        shown.field("kind", &self.inner.kind).field("message", &self.inner.message);
+        if let Some(code) = self.inner.code {
             shown.field("code", &code);
         }
-        if let Some(agent) = self.told.agent {
+        if let Some(agent) = self.inner.agent {
             shown.field("agent", &agent);
         }
-        if let Some(native) = &self.told.native {
+        if let Some(native) = &self.inner.native {
             shown.field("native", native);
         }
-        if let Some(gap) = self.told.gap {
+        if let Some(gap) = self.inner.gap {
             shown.field("gap", &gap);
         }
         shown.finish_non_exhaustive()
@@ -354,14 +351,11 @@ impl std::error::Error for AgentError {}
 mod tests {
     use super::*;
 
-    /// The specification's list, and no code without a kind.
     #[test]
-    fn every_code_has_a_kind_and_is_told_with_its_words() {
+    fn every_code_has_a_type_and_keeps_its_message() {
         for code in ErrorCode::ALL {
-            let refused = GatewayError {
-                details: Some(Json::trusted("{}")),
-                ..GatewayError::new(code, "no")
-            };
+            let refused =
+                GatewayError { details: Some(Json::EMPTY), ..GatewayError::new(code, "no") };
             let error = AgentError::from(refused.clone());
             assert_eq!((error.code(), error.message()), (Some(code), "no"));
             assert_eq!(error.kind(), AgentErrorType::from(code));
@@ -371,7 +365,7 @@ mod tests {
 
     #[cfg(any(feature = "http", feature = "stdio"))]
     #[test]
-    fn a_code_that_is_not_known_is_kept_with_its_words() {
+    fn an_unknown_code_keeps_its_message() {
         let told = r#"{"code":"quotaSpent","message":"come back","details":{"day":2},"more":1}"#;
         let error = AgentError::from(serde_json::from_str::<Refusal>(told).unwrap());
         assert_eq!((error.kind(), error.code()), (AgentErrorType::Unknown, None));
@@ -381,11 +375,11 @@ mod tests {
     }
 
     #[test]
-    fn what_broke_is_kept_in_its_own_words() {
+    fn a_broken_connection_keeps_its_reason() {
         let error = AgentError::broken("the server at x", "reset by peer");
         assert!(error.is_retryable());
         assert_eq!(error.native_error(), Some("reset by peer"));
-        assert_eq!(error.to_string(), "failed to speak to the server at x: reset by peer");
+        assert_eq!(error.to_string(), "failed to communicate with the server at x: reset by peer");
         assert!(!AgentError::invalid("x").is_retryable());
         assert_eq!(std::mem::size_of::<AgentError>(), std::mem::size_of::<usize>());
     }

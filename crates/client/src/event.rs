@@ -1,4 +1,4 @@
-//! One event: its meaning, its exact text, and what can be done about it.
+//! One event: typed, with its exact text, its request and its error.
 
 use std::fmt;
 use std::ops::Deref;
@@ -11,11 +11,11 @@ use crate::session::Session;
 
 /// One event of a session.
 ///
-/// It is the [`protocol::Event`] (`event.kind` says what happened), and keeps the exact text that it was
-/// read from: what a newer gateway says and this crate does not know is there.
+/// It dereferences to [`protocol::Event`] (`event.kind` says what happened) and keeps the exact text it was
+/// read from, so what a newer gateway adds is not lost.
 #[derive(Clone)]
 pub struct Event {
-    /// Its own: one event that is kept does not keep those that it came with.
+    /// A copy: keeping one event does not keep its whole batch in memory.
     raw: Box<str>,
     event: protocol::Event<'static>,
     session: Session,
@@ -26,41 +26,44 @@ impl Event {
         let text = std::str::from_utf8(raw).unwrap_or_default();
         let event = protocol::Event::from_json(text).map_err(|error| {
             let message = format!("failed to read an event: {error}");
-            session.named(AgentError::new(AgentErrorType::ProtocolError, message).with_native(text))
+            session.with_agent(
+                AgentError::new(AgentErrorType::ProtocolError, message).with_native(text),
+            )
         })?;
         Ok(Self { event, raw: text.into(), session: session.clone() })
     }
 
-    /// The exact JSON.
+    /// The exact JSON text.
     pub fn raw(&self) -> &str {
         &self.raw
     }
 
-    /// The session.
+    /// The session that the event belongs to.
     pub fn session(&self) -> &Session {
         &self.session
     }
 
-    /// What the agent asks, if it asks: with the means to answer. Of an event that was read from the past,
-    /// it may have been answered since; [`Session::requests`] has what is open.
+    /// The agent's request, if this event raises one. For an event from the past, the request may be
+    /// settled already; [`Session::requests`] lists those that are open.
     pub fn request(&self) -> Option<Request> {
         let open = OpenRequest::of(&self.event)?;
         let agent = Some(self.session.agent_type());
         Some(Request::new(self.session.client().clone(), agent, open))
     }
 
-    /// What went wrong, if it tells of something: a turn or a tool that failed, an error, a bad end.
+    /// The failure, if this event reports one: a failed turn or tool, an error, or a session that ended
+    /// badly.
     pub fn error(&self) -> Option<AgentError> {
         AgentError::of_event(&self.event, Some(self.session.agent_type()))
     }
 
-    /// Whether a turn is over, well or not, or the session itself.
+    /// Whether this event ends a turn (completed or failed) or the session.
     pub fn ends_turn(&self) -> bool {
-        // By its name: its reason may be one that is not known here.
+        // By name, because a newer gateway may send a reason that this version cannot parse.
         matches!(self.event.kind.name(), "turnCompleted" | "turnFailed" | "sessionEnded")
     }
 
-    /// The event alone.
+    /// The protocol event without the text and the session.
     pub fn into_inner(self) -> protocol::Event<'static> {
         self.event
     }

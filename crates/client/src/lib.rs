@@ -1,5 +1,5 @@
-//! Who calls: the Rust client library of agentwire. It begins, watches and commands sessions of any coding
-//! agent, through a gateway: a server, a child of your program, or your program itself.
+//! The Rust client library of agentwire: start, follow and control sessions of any coding agent through a
+//! gateway. The gateway is a server, a child process of your program, or your program itself.
 //!
 //! ```rust,standalone_crate
 //! # use agentwire_client::transport::in_process::InProcessTransport;
@@ -30,33 +30,33 @@
 //! }
 //! assert_eq!(said, "Hello.");
 //! assert!(session.usage().total_tokens > 0);
-//! client.close().await; // a child would be killed in the middle of its work
+//! client.close().await; // otherwise a child process is killed in the middle of its work
 //! # Ok::<_, agentwire_client::AgentError>(()) }) }
 //! ```
 //!
-//! - [`AgentClient`] is a client of one gateway, [`ClientBuilder`] finds it, a [`Transport`] is the way to
-//!   it.
-//! - [`Session`] is one session; [`EventStream`] is what it does, over connections that may break: each
-//!   event once and in order, and a [`Gap`] is told.
-//! - [`Request`] is what an agent asks, with the means to answer.
-//! - [`AgentError`] is why something failed, in the specification's terms and in the agent's own words.
+//! - [`AgentClient`] is a client of one gateway. [`ClientBuilder`] finds the gateway, and a [`Transport`]
+//!   connects to it.
+//! - [`Session`] is one session. [`EventStream`] reads its events over connections that may break: each
+//!   event once, in order, and a missing event is reported as a [`Gap`].
+//! - [`Request`] is a question of an agent, with methods to answer it.
+//! - [`AgentError`] is a failure, with the specification's type and the agent's own message.
 //!
-//! All of it runs within a tokio runtime. `docs/client.md` says what holds, and why.
+//! Everything needs a tokio runtime. `docs/client.md` describes the guarantees.
 
+mod builder;
 mod client;
 #[cfg(feature = "http")]
 mod discovery;
 mod error;
 mod event;
+mod event_lines;
 mod follow;
-mod lines;
 mod request;
-mod select;
 mod session;
 mod stream;
 pub mod transport;
 
-/// The programs in the documents compile.
+/// Compiles the programs in the documents.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/client.md")]
 #[doc = include_str!("../../../README.md")]
@@ -70,14 +70,14 @@ pub use agentwire_protocol::{
 };
 pub use tokio_util::sync::CancellationToken;
 
+pub use builder::ClientBuilder;
 pub use client::{AgentClient, SessionFilter};
 #[cfg(feature = "http")]
 pub use discovery::Server;
 pub use error::{AgentError, AgentErrorType, Gap};
 pub use event::Event;
-pub use lines::EventLines;
+pub use event_lines::EventLines;
 pub use request::{CallbackRequest, PermissionRequest, QuestionRequest, Request};
-pub use select::ClientBuilder;
 pub use session::{CancellableSession, OnDrop, Session};
 pub use stream::{Batches, EventStream, Update, Updates};
 #[cfg(feature = "http")]

@@ -1,4 +1,4 @@
-//! What an agent asks and waits for, and the answers.
+//! Requests of an agent, and the methods to answer them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,11 +12,12 @@ use serde::Serialize;
 use crate::client::AgentClient;
 use crate::error::AgentError;
 
-/// What an agent asks and waits for, with the means to answer. An answer holds for exactly what was asked.
+/// A request that an agent waits on, with methods to answer it. An answer is valid for exactly the input
+/// that the request showed.
 ///
-/// The first answer counts, whoever gives it: a rule of the session, this program or another client. Each
-/// method that answers gives whether its answer was the one; where it was not, the event `requestSettled`
-/// tells which was.
+/// The first answer counts: it may come from a rule of the session, this program or another client. Each
+/// method that answers returns whether its answer was the first; if not, the event `requestSettled` shows
+/// the one that was.
 ///
 /// ```rust,standalone_crate
 /// # use agentwire_client::{AgentType, EventKind, Request, SessionRequest};
@@ -49,34 +50,34 @@ use crate::error::AgentError;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Request {
-    /// May this tool run?
+    /// A tool asks for permission to run.
     Permission(PermissionRequest),
-    /// A question to the user.
+    /// The agent asks the user questions.
     Question(QuestionRequest),
-    /// A hook that the client registered.
+    /// A hook that the client registered is called.
     Hook(CallbackRequest),
     /// A message for an MCP server that the client hosts.
     Mcp(CallbackRequest),
-    /// Anything else that waits for an answer.
+    /// Any other request that waits for an answer.
     Other(CallbackRequest),
 }
 
-/// A tool that wants to run.
+/// A tool that asks for permission to run.
 #[derive(Clone)]
-pub struct PermissionRequest(Asked);
+pub struct PermissionRequest(RequestHandle);
 
 /// Questions to the user.
 #[derive(Clone)]
-pub struct QuestionRequest(Asked);
+pub struct QuestionRequest(RequestHandle);
 
-/// What is for the program that drives the session, not for people.
+/// A request to the program that drives the session, not to a person.
 #[derive(Clone)]
-pub struct CallbackRequest(Asked);
+pub struct CallbackRequest(RequestHandle);
 
 #[derive(Clone)]
-struct Asked {
+struct RequestHandle {
     client: AgentClient,
-    /// Whose session it is, where that is known.
+    /// The session's agent, where it is known.
     agent: Option<AgentType>,
     open: OpenRequest,
 }
@@ -84,48 +85,48 @@ struct Asked {
 impl Request {
     pub(crate) fn new(client: AgentClient, agent: Option<AgentType>, open: OpenRequest) -> Self {
         let kind = open.request.kind;
-        let asked = Asked { client, agent, open };
+        let handle = RequestHandle { client, agent, open };
         match kind {
-            RequestKind::Permission if asked.open.request.questions.is_empty() => {
-                Self::Permission(PermissionRequest(asked))
+            RequestKind::Permission if handle.open.request.questions.is_empty() => {
+                Self::Permission(PermissionRequest(handle))
             }
             RequestKind::Permission | RequestKind::Question => {
-                Self::Question(QuestionRequest(asked))
+                Self::Question(QuestionRequest(handle))
             }
-            RequestKind::Hook => Self::Hook(CallbackRequest(asked)),
-            RequestKind::Mcp => Self::Mcp(CallbackRequest(asked)),
-            RequestKind::Other => Self::Other(CallbackRequest(asked)),
+            RequestKind::Hook => Self::Hook(CallbackRequest(handle)),
+            RequestKind::Mcp => Self::Mcp(CallbackRequest(handle)),
+            RequestKind::Other => Self::Other(CallbackRequest(handle)),
         }
     }
 
-    fn asked(&self) -> &Asked {
+    fn handle(&self) -> &RequestHandle {
         match self {
-            Self::Permission(PermissionRequest(asked))
-            | Self::Question(QuestionRequest(asked))
-            | Self::Hook(CallbackRequest(asked))
-            | Self::Mcp(CallbackRequest(asked))
-            | Self::Other(CallbackRequest(asked)) => asked,
+            Self::Permission(PermissionRequest(handle))
+            | Self::Question(QuestionRequest(handle))
+            | Self::Hook(CallbackRequest(handle))
+            | Self::Mcp(CallbackRequest(handle))
+            | Self::Other(CallbackRequest(handle)) => handle,
         }
     }
 
-    /// Denies it, whatever it is; the agent is told why.
+    /// Denies the request, whatever its kind. The agent receives the message.
     pub async fn deny(&self, message: impl Into<String>) -> Result<bool, AgentError> {
-        self.asked().deny(message.into()).await
+        self.handle().deny(message.into()).await
     }
 
-    /// Answers it in any form.
+    /// Answers the request with any settlement.
     pub async fn settle(&self, settlement: Settlement) -> Result<bool, AgentError> {
-        self.asked().settle(settlement).await
+        self.handle().settle(settlement).await
     }
 
-    /// As it was asked.
+    /// The request as the protocol describes it.
     pub fn into_open(self) -> OpenRequest {
         match self {
-            Self::Permission(PermissionRequest(asked))
-            | Self::Question(QuestionRequest(asked))
-            | Self::Hook(CallbackRequest(asked))
-            | Self::Mcp(CallbackRequest(asked))
-            | Self::Other(CallbackRequest(asked)) => asked.open,
+            Self::Permission(PermissionRequest(handle))
+            | Self::Question(QuestionRequest(handle))
+            | Self::Hook(CallbackRequest(handle))
+            | Self::Mcp(CallbackRequest(handle))
+            | Self::Other(CallbackRequest(handle)) => handle.open,
         }
     }
 }
@@ -134,61 +135,62 @@ impl Deref for Request {
     type Target = OpenRequest;
 
     fn deref(&self) -> &OpenRequest {
-        &self.asked().open
+        &self.handle().open
     }
 }
 
 impl PermissionRequest {
-    /// The tool, where it has a name.
+    /// The name of the tool, if it has one.
     pub fn tool_name(&self) -> Option<String> {
         self.request.tool_name.as_ref().map(ToString::to_string)
     }
 
-    /// What it wants to run with.
+    /// The input that the tool would run with.
     pub fn input(&self) -> Option<&Json<'static>> {
         self.request.input.as_ref()
     }
 
-    /// It may run.
+    /// Allows the tool to run.
     pub async fn allow(&self) -> Result<bool, AgentError> {
         self.0.settle(Settlement::allow(self.0.id())).await
     }
 
-    /// Whether [`Self::allow_always`] can keep anything of this call; where not, it is [`Self::allow`].
+    /// Whether [`Self::allow_always`] can remember anything about this call. If not, it does the same as
+    /// [`Self::allow`].
     pub fn can_be_kept(&self) -> bool {
         !self.request.allow_is_once
     }
 
-    /// It may run, and its like from now on, in this session.
+    /// Allows the tool to run, and similar calls for the rest of this session.
     pub async fn allow_always(&self) -> Result<bool, AgentError> {
         let remember = Some(Remember::Session);
         self.0.settle(Settlement { remember, ..Settlement::allow(self.0.id()) }).await
     }
 
-    /// It may run with this in place of what it asked for: an object, as the tool takes it.
+    /// Allows the tool to run with this input instead: an object in the form that the tool expects.
     pub async fn allow_with(&self, input: &impl Serialize) -> Result<bool, AgentError> {
-        let input = written(input)?;
-        // Nothing in its place would allow what was asked.
+        let input = to_json(input)?;
+        // A missing replacement would allow the original input.
         if !input.get().starts_with('{') {
-            return Err(AgentError::invalid("the input of a tool must be an object"));
+            return Err(AgentError::invalid("the input of a tool must be a JSON object"));
         }
         let updated_input = Some(input);
         self.0.settle(Settlement { updated_input, ..Settlement::allow(self.0.id()) }).await
     }
 
-    /// It may not run; the agent is told why.
+    /// Denies the tool. The agent receives the message.
     pub async fn deny(&self, message: impl Into<String>) -> Result<bool, AgentError> {
         self.0.deny(message.into()).await
     }
 }
 
 impl QuestionRequest {
-    /// The questions.
+    /// The questions to answer.
     pub fn questions(&self) -> &[Question<'static>] {
         &self.request.questions
     }
 
-    /// Answers each question, in their order: the label of an option, or words.
+    /// Answers each question, in order: with the label of an option, or with free text.
     pub async fn answer<A: Into<String>>(
         &self,
         answers: impl IntoIterator<Item = A>,
@@ -197,7 +199,7 @@ impl QuestionRequest {
         let questions = self.questions();
         if questions.len() != answers.len() {
             return Err(AgentError::invalid(format!(
-                "it asks {} questions, and {} answers came",
+                "expected {} answers, got {}",
                 questions.len(),
                 answers.len()
             )));
@@ -212,8 +214,8 @@ impl QuestionRequest {
         self.answer_with(answers.collect()).await
     }
 
-    /// Answers questions by their ids, or by their words where they have none. Where several options may
-    /// be chosen, the answer is a list.
+    /// Answers questions by id, or by their text if they have no id. The answer to a question that allows
+    /// several options is a list.
     pub async fn answer_with(
         &self,
         answers: BTreeMap<String, Json<'static>>,
@@ -223,25 +225,25 @@ impl QuestionRequest {
         self.0.settle(settlement).await
     }
 
-    /// There is no answer; the agent is told why.
+    /// Declines to answer. The agent receives the message.
     pub async fn deny(&self, message: impl Into<String>) -> Result<bool, AgentError> {
         self.0.deny(message.into()).await
     }
 }
 
 impl CallbackRequest {
-    /// Answers in the agent's own form.
+    /// Answers with this value, in the agent's own format.
     pub async fn respond(&self, output: &impl Serialize) -> Result<bool, AgentError> {
-        self.0.settle(Settlement::output(self.0.id(), written(output)?)).await
+        self.0.settle(Settlement::output(self.0.id(), to_json(output)?)).await
     }
 
-    /// There is no answer: a hook is passed over, anything else is denied.
+    /// Declines to answer: a hook is skipped, anything else is denied.
     pub async fn fail(&self, error: impl Into<String>) -> Result<bool, AgentError> {
         self.0.settle(Settlement::error(self.0.id(), error)).await
     }
 }
 
-impl Asked {
+impl RequestHandle {
     fn id(&self) -> RequestId {
         RequestId::from(self.open.request.request_id.to_string())
     }
@@ -250,13 +252,14 @@ impl Asked {
         self.settle(Settlement::deny(self.id(), message)).await
     }
 
-    /// The answer is for what was asked and for nothing else. Gives whether it counts.
+    /// Settles this request with the digest of the input that was shown. Returns whether this answer
+    /// counts.
     async fn settle(&self, settlement: Settlement) -> Result<bool, AgentError> {
         let digest = self.open.request.input_digest.clone();
         let input_digest = settlement.input_digest.or(Some(digest));
         let settlement = Settlement { request_id: self.id(), input_digest, ..settlement };
-        let told = self.client.send(&self.open.session_id, Command::Settle(settlement)).await;
-        let Err(error) = told else { return Ok(true) };
+        let sent = self.client.send(&self.open.session_id, Command::Settle(settlement)).await;
+        let Err(error) = sent else { return Ok(true) };
         match (error.code(), self.agent) {
             (Some(ErrorCode::RequestSettled | ErrorCode::RequestNotFound), _) => Ok(false),
             (_, Some(agent)) => Err(error.with_agent(agent)),
@@ -265,13 +268,13 @@ impl Asked {
     }
 }
 
-fn written(value: &impl Serialize) -> Result<Json<'static>, AgentError> {
+fn to_json(value: &impl Serialize) -> Result<Json<'static>, AgentError> {
     let failed = |error| AgentError::invalid(format!("failed to write the answer: {error}"));
     let text = serde_json::to_string(value).map_err(failed)?;
     Ok(Json::parse(&text).map_err(failed)?.into_owned())
 }
 
-macro_rules! shown {
+macro_rules! impl_deref_and_debug {
     ($($name:ident),*) => {$(
         impl Deref for $name {
             type Target = OpenRequest;
@@ -289,4 +292,4 @@ macro_rules! shown {
     )*};
 }
 
-shown!(PermissionRequest, QuestionRequest, CallbackRequest);
+impl_deref_and_debug!(PermissionRequest, QuestionRequest, CallbackRequest);

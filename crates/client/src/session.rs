@@ -1,4 +1,4 @@
-//! One session: what it is, what is wanted of it, and what it does.
+//! [`Session`]: state, events and commands of one session.
 
 mod cancellable;
 mod snapshot;
@@ -15,16 +15,16 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 pub use self::cancellable::{CancellableSession, OnDrop};
-pub(crate) use self::snapshot::{Known, settled};
+pub(crate) use self::snapshot::{Snapshot, settled_request};
 use crate::client::AgentClient;
 use crate::error::AgentError;
 use crate::event::Event;
 use crate::request::Request;
 use crate::stream::{EventStream, Updates};
 
-/// One session of a gateway. Clones are the same.
+/// One session of a gateway. Clones share the same state.
 ///
-/// To drop it changes nothing: the agent works on. [`Self::cancellable`] is for when it should not.
+/// Dropping it changes nothing: the agent keeps working. Use [`Self::cancellable`] if it should stop.
 #[derive(Clone)]
 pub struct Session {
     shared: Arc<Shared>,
@@ -34,125 +34,128 @@ struct Shared {
     client: AgentClient,
     id: SessionId,
     agent: AgentType,
-    /// Where its story begins for whoever holds it.
+    /// [`Self::events`] starts after this event.
     begins_after: u64,
-    known: Mutex<Known>,
+    known: Mutex<Snapshot>,
 }
 
 impl Session {
     pub(crate) fn new(client: AgentClient, summary: SessionSummary, begins_after: u64) -> Self {
         let (id, agent) = (summary.id.clone(), summary.agent_type);
-        let known = Mutex::new(Known::new(summary));
+        let known = Mutex::new(Snapshot::new(summary));
         Self { shared: Arc::new(Shared { client, id, agent, begins_after, known }) }
     }
 
-    /// Its id.
+    /// The session's id.
     pub fn id(&self) -> &SessionId {
         &self.shared.id
     }
 
-    /// Whose it is.
+    /// The client that this session belongs to.
     pub fn client(&self) -> &AgentClient {
         &self.shared.client
     }
 
-    /// Which agent.
+    /// The agent that runs in this session.
     pub fn agent_type(&self) -> AgentType {
         self.shared.agent
     }
 
-    /// What it does, as far as is known: from what was last asked, and from the events that were read
-    /// since.
+    /// The last known state: from the last summary, and from the events read by [`Self::events`] since.
     pub fn state(&self) -> SessionState {
         self.known().summary().state
     }
 
-    /// What all its turns used, as far as is known.
+    /// The last known token usage of all turns.
     pub fn usage(&self) -> TokenUsage {
         self.known().summary().usage
     }
 
-    /// What all its turns cost, as far as is known and the agent says so.
+    /// The last known cost of all turns, if the agent reports costs.
     pub fn cost_usd(&self) -> Option<f64> {
         self.known().summary().cost_usd
     }
 
-    /// The session, as far as is known, without asking.
+    /// The last known summary, without a call to the gateway.
     pub fn snapshot(&self) -> SessionSummary {
         self.known().summary().clone()
     }
 
-    /// Asks how it stands.
+    /// Asks the gateway for the current summary.
     pub async fn summary(&self) -> Result<SessionSummary, AgentError> {
         Ok(self.details().await?.summary)
     }
 
-    /// Asks how it stands, and what it runs with.
+    /// Asks the gateway for the current summary and the session's configuration.
     pub async fn details(&self) -> Result<SessionDetails, AgentError> {
-        let details = self.client().details(self.id()).await.map_err(|error| self.named(error))?;
-        self.known().learn(&details.summary);
+        let details =
+            self.client().details(self.id()).await.map_err(|error| self.with_agent(error))?;
+        self.known().replace_summary(&details.summary);
         Ok(details)
     }
 
-    /// What it does: of a session that was begun or attached to, all of it; of one that was resumed, from
-    /// there on. To its end.
+    /// All events to the end of the session. For a session that was created or attached to, they start with
+    /// the first; for one that was resumed, with the first after the resume.
     pub fn events(&self) -> EventStream {
         self.events_after(self.shared.begins_after)
     }
 
-    /// What happened after that event and what happens from now on, to its end.
+    /// All events after number `seq`, past and future, to the end of the session.
     pub fn events_after(&self, seq: u64) -> EventStream {
         EventStream::new(self.updates_after(seq), self.clone())
     }
 
-    /// What [`Self::events`] has, in the gateway's own bytes, and what becomes of the connection. Nobody looks
-    /// into them: [`Self::state`] and its like stay as they were.
+    /// The same events as [`Self::events`] in the gateway's exact bytes, and changes of the connection.
+    /// They are not parsed, so [`Self::state`] and the other known values do not change.
     pub fn updates(&self) -> Updates {
         self.updates_after(self.shared.begins_after)
     }
 
-    /// What [`Self::events_after`] has, in the gateway's own bytes, and what becomes of the connection.
+    /// The same events as [`Self::events_after`] in the gateway's exact bytes, and changes of the
+    /// connection.
     pub fn updates_after(&self, seq: u64) -> Updates {
         self.client().follow(self.id(), seq)
     }
 
-    /// Gives it a prompt, and gives the id under which it was taken. Lost answers are asked for again; the
-    /// prompt counts once. To say it again after an error, give it a [`message_id`](Prompt::message_id):
-    /// under a new one it is a new prompt.
+    /// Sends a prompt and returns its message id. If the reply is lost, the call is repeated; the prompt
+    /// counts only once. To repeat it yourself after an error, set a [`message_id`](Prompt::message_id):
+    /// with a new id it is a new prompt.
     pub async fn prompt(&self, prompt: impl Into<Prompt>) -> Result<String, AgentError> {
         let mut prompt = prompt.into();
         prompt.message_id.get_or_insert_with(|| Uuid::new_v4().to_string());
         let reply = self.send(Command::Prompt(prompt)).await?;
-        let taken: PromptResult = self.client().read(&reply)?;
+        let taken: PromptResult = self.client().parse(&reply)?;
         Ok(taken.message_id)
     }
 
-    /// Stops its turn; the session stays, and the prompts that wait.
+    /// Stops the current turn. The session and its queued prompts stay.
     pub async fn interrupt(&self) -> Result<(), AgentError> {
         self.send(Command::Interrupt { cancel_queued: false }).await.map(drop)
     }
 
-    /// Ends it; one that is over is. [`Self::ended`] waits until it is over.
+    /// Ends the session; it succeeds if the session has already ended. [`Self::ended`] waits for the end.
     pub async fn stop(&self) -> Result<(), AgentError> {
         self.send(Command::Stop).await.map(drop)
     }
 
-    /// Ends it once its work is done: no more prompts come, and nobody is left to ask.
+    /// Ends the session once its work is done: queued prompts become turns, no more are accepted, and
+    /// requests that no rule answers are denied.
     pub async fn finish(&self) -> Result<(), AgentError> {
         self.send(Command::Finish).await.map(drop)
     }
 
-    /// Answers what it asks. [`Event::request`] and [`Self::requests`] have it with the means to answer.
+    /// Answers a request. [`Event::request`] and [`Self::requests`] return requests with methods to answer
+    /// them.
     pub async fn settle(&self, settlement: Settlement) -> Result<(), AgentError> {
         self.send(Command::Settle(settlement)).await.map(drop)
     }
 
-    /// Changes its model or its mode.
+    /// Changes the model or the approval mode.
     pub async fn configure(&self, change: Configure) -> Result<(), AgentError> {
         self.send(Command::Configure(change)).await.map(drop)
     }
 
-    /// Asks its agent for something, such as `supportedModels`.
+    /// Asks the agent for information, such as `supportedModels`.
     pub async fn query(
         &self,
         method: impl Into<String>,
@@ -161,7 +164,7 @@ impl Session {
         self.send(Command::Query { method: method.into(), args }).await
     }
 
-    /// Puts files back to what they were at a message, or only tells what would change.
+    /// Restores files to their state at a message. With `dry_run`, only reports what would change.
     pub async fn rewind(
         &self,
         message_id: impl Into<String>,
@@ -170,49 +173,48 @@ impl Session {
         self.send(Command::Rewind { message_id: message_id.into(), dry_run }).await
     }
 
-    /// Sends any command, and gives what is answered.
+    /// Sends any command and returns the reply.
     pub async fn send(&self, command: Command) -> Result<Json<'static>, AgentError> {
-        self.client().send(self.id(), command).await.map_err(|error| self.named(error))
+        self.client().send(self.id(), command).await.map_err(|error| self.with_agent(error))
     }
 
-    /// What it asks and waits for, oldest first.
+    /// Lists the session's open requests, oldest first.
     pub async fn requests(&self) -> Result<Vec<Request>, AgentError> {
         let asked = self.client().requests_of(Some(self.id()), Some(self.agent_type()));
-        asked.await.map_err(|error| self.named(error))
+        asked.await.map_err(|error| self.with_agent(error))
     }
 
-    /// Waits until it is over, and tells how it stands then.
+    /// Waits until the session has ended, and returns its final summary.
     pub async fn ended(&self) -> Result<SessionSummary, AgentError> {
         let mut updates = self.updates_after(self.summary().await?.last_seq);
-        while updates.try_next().await.map_err(|error| self.named(error))?.is_some() {}
+        while updates.try_next().await.map_err(|error| self.with_agent(error))?.is_some() {}
         self.summary().await
     }
 
-    /// A hold on it that interrupts or ends it when it is cancelled or dropped.
+    /// A guard that interrupts or ends the session when it is cancelled or dropped.
     pub fn cancellable(&self, on_drop: OnDrop) -> CancellableSession {
         CancellableSession::new(self.clone(), CancellationToken::new(), on_drop)
     }
 
-    /// The same, also when that token is cancelled.
+    /// The same, and cancelling `token` cancels the guard.
     pub fn cancellable_by(&self, token: &CancellationToken, on_drop: OnDrop) -> CancellableSession {
         CancellableSession::new(self.clone(), token.child_token(), on_drop)
     }
 
-    /// Keeps what an event tells.
-    pub(crate) fn note(&self, event: &Event) {
-        self.known().note(event);
+    pub(crate) fn apply(&self, event: &Event) {
+        self.known().apply(event);
     }
 
-    /// The log ends before that event.
+    /// The log ends before event `from`.
     pub(crate) fn forget(&self, from: u64) {
         self.known().forget(from);
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, Snapshot> {
         self.shared.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn named(&self, error: AgentError) -> AgentError {
+    pub(crate) fn with_agent(&self, error: AgentError) -> AgentError {
         error.with_agent(self.agent_type())
     }
 }

@@ -1,4 +1,4 @@
-//! What a session does, as it is read: updates in the gateway's own bytes, typed events, batches.
+//! Streams of a session: updates as exact bytes, typed events, and batches of events.
 
 use std::fmt;
 use std::pin::Pin;
@@ -15,49 +15,66 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use crate::error::{AgentError, AgentErrorType, Gap};
 use crate::event::Event;
-use crate::follow::{Handed, Outlet, Plan, follow};
-use crate::lines::EventLines;
+use crate::event_lines::EventLines;
+use crate::follow::{BufferedUpdate, FollowPlan, UpdateSender, follow};
 use crate::session::Session;
 
-/// How many updates may wait to be read, however small they are.
+/// How many updates may wait for the reader, in addition to the limit in bytes.
 const UPDATES: usize = 256;
 
-/// How many bytes of events a batch has at most, or one event.
+/// A batch is complete at this many bytes.
 const BATCH: usize = 256 << 10;
 
-/// What comes of a session.
+/// An item of [`Updates`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Update {
-    /// Its next events: none is left out, none comes twice.
+    /// The next events: none missing, none repeated.
     Events(EventLines),
-    /// The connection broke. It is tried again, and goes on where it was.
+    /// The connection broke. The stream reconnects and continues at its position.
     Lost(AgentError),
-    /// The connection is there again.
+    /// The connection is restored.
     Back,
-    /// Events that cannot be had.
+    /// Events that cannot be read.
     Gap(Gap),
 }
 
-/// What a session does, in the gateway's own bytes, over connections that may break.
+/// A session's events in the gateway's exact bytes, over connections that may break.
 ///
-/// Nothing is asked for before it is first read. It ends when the session is over and all was read; after
-/// an error there is no more. Dropping it ends its connection.
-#[must_use = "nothing is asked for before it is read"]
+/// ```rust,no_run
+/// use agentwire_client::{AgentError, Session, Update};
+///
+/// async fn watch(session: &Session) -> Result<(), AgentError> {
+///     let mut updates = session.updates();
+///     while let Some(update) = updates.try_next().await? {
+///         match update {
+///             Update::Events(lines) => lines.iter().for_each(|(_, json)| println!("{json}")),
+///             Update::Lost(error) => println!("reconnecting: {error}"),
+///             Update::Back => println!("reconnected"),
+///             Update::Gap(gap) => println!("{gap}"),
+///         }
+///     }
+///     Ok(())
+/// }
+/// ```
+///
+/// The first read opens the connection. The stream ends when the session has ended and everything was read;
+/// an error is its last item. Dropping it closes its connection.
+#[must_use = "a stream does nothing until it is read"]
 pub struct Updates {
-    /// Until it is first read.
-    plan: Option<Plan>,
-    handed: Option<mpsc::Receiver<Handed>>,
+    /// Until the first read.
+    plan: Option<FollowPlan>,
+    updates: Option<mpsc::Receiver<BufferedUpdate>>,
     task: Option<Task>,
     room: Arc<Semaphore>,
     size: usize,
-    /// The room that what is being read takes.
+    /// The buffer space of the update that is being read.
     held: Option<OwnedSemaphorePermit>,
     position: u64,
     up_to: Option<u64>,
     cancelled: Vec<Pin<Box<WaitForCancellationFutureOwned>>>,
 }
 
-/// Ends with its stream.
+/// Aborts the task on drop.
 struct Task(JoinHandle<()>);
 
 impl Drop for Task {
@@ -67,13 +84,13 @@ impl Drop for Task {
 }
 
 impl Updates {
-    pub(crate) fn new(plan: Plan, buffer: usize) -> Self {
+    pub(crate) fn new(plan: FollowPlan, buffer: usize) -> Self {
         let size = buffer.clamp(1, Semaphore::MAX_PERMITS.min(u32::MAX as usize));
         Self {
             position: plan.after,
             up_to: None,
             plan: Some(plan),
-            handed: None,
+            updates: None,
             task: None,
             room: Arc::new(Semaphore::new(size)),
             size,
@@ -82,72 +99,72 @@ impl Updates {
         }
     }
 
-    /// Only up to that event.
+    /// Ends the stream after event `seq`.
     pub fn up_to(mut self, seq: u64) -> Self {
         self.up_to = Some(seq);
         self.plan(|plan| plan.up_to = Some(seq))
     }
 
-    /// In that profile; to be said before anything is read. In `core` events are left out, and of a session
-    /// that goes on a gap cannot be told from them.
+    /// Uses this profile; call it before the first read. `core` leaves events out, and in a session that
+    /// has not ended, a gap looks the same as those.
     pub fn profile(self, profile: Profile) -> Self {
         self.plan(|plan| plan.profile = profile)
     }
 
-    /// Until the token is cancelled, or any other that was given. The session goes on.
+    /// Ends the stream when this token, or another given before, is cancelled. The session continues.
     pub fn cancelled_by(mut self, token: CancellationToken) -> Self {
         self.cancelled.push(Box::pin(token.cancelled_owned()));
         self
     }
 
-    /// Whether a token is cancelled; if so, nothing more comes.
+    /// Whether a token is cancelled; if so, the stream is over.
     fn poll_cancelled(&mut self, context: &mut Context<'_>) -> bool {
         let is_cancelled =
             self.cancelled.iter_mut().any(|token| token.as_mut().poll(context).is_ready());
         if is_cancelled {
-            // What was polled to its end is not polled again.
+            // A completed future must not be polled again.
             (self.cancelled, self.up_to) = (Vec::new(), Some(0));
             self.end();
         }
         is_cancelled
     }
 
-    fn plan(mut self, change: impl FnOnce(&mut Plan)) -> Self {
+    fn plan(mut self, change: impl FnOnce(&mut FollowPlan)) -> Self {
         if let Some(plan) = &mut self.plan {
             change(plan);
         }
         self
     }
 
-    /// The number of the last event that was handed out.
+    /// The number of the last event that was read.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// How many bytes of the buffer are taken by what waits to be read, or is being read. Beside it one more
-    /// batch may wait for room; a batch that is larger than the buffer counts as all of it.
+    /// How many bytes of the buffer hold unread events or the batch being read. One more batch may wait for
+    /// space. A batch larger than the buffer counts as the whole buffer.
     pub fn buffered_bytes(&self) -> usize {
         self.size.saturating_sub(self.room.available_permits())
     }
 
-    /// What comes next. Nothing is lost if this is cancelled.
+    /// The next update, or `None` at the end. It is cancel-safe: dropping the future loses nothing.
     pub async fn try_next(&mut self) -> Result<Option<Update>, AgentError> {
         std::future::poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await.transpose()
     }
 
     fn begin(&mut self) {
         let Some(plan) = self.plan.take() else { return };
-        let (handed, read) = mpsc::channel(UPDATES);
-        let outlet = Outlet { handed, room: Arc::clone(&self.room), size: self.size };
-        self.task = Some(Task(tokio::spawn(follow(plan, outlet))));
-        self.handed = Some(read);
+        let (updates, read) = mpsc::channel(UPDATES);
+        let sender = UpdateSender { updates, room: Arc::clone(&self.room), size: self.size };
+        self.task = Some(Task(tokio::spawn(follow(plan, sender))));
+        self.updates = Some(read);
     }
 
     fn end(&mut self) {
-        (self.plan, self.handed, self.task, self.held) = (None, None, None, None);
+        (self.plan, self.updates, self.task, self.held) = (None, None, None, None);
     }
 
-    /// Nothing more is handed out: all was, unless whoever read it fell over.
+    /// The task is done. If it panicked, returns an error.
     fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<Option<AgentError>> {
         let Some(Task(task)) = &mut self.task else { return Poll::Ready(None) };
         let ended = ready!(Pin::new(task).poll(context));
@@ -170,8 +187,8 @@ impl Stream for Updates {
             return Poll::Ready(None);
         }
         self.begin();
-        let Some(handed) = &mut self.handed else { return Poll::Ready(None) };
-        let Some(Handed { update, room }) = ready!(handed.poll_recv(context)) else {
+        let Some(updates) = &mut self.updates else { return Poll::Ready(None) };
+        let Some(BufferedUpdate { update, room }) = ready!(updates.poll_recv(context)) else {
             return self.poll_end(context).map(|fault| fault.map(Err));
         };
         self.held = room;
@@ -196,16 +213,15 @@ impl fmt::Debug for Updates {
     }
 }
 
-/// What a session does, event by event, over connections that may break: none is left out, none comes
-/// twice.
+/// A session's events, over connections that may break: none missing, none repeated.
 ///
-/// Nothing is asked for before it is first read. It ends when the session is over and all was read.
-/// Dropping it ends its connection; the session goes on.
+/// The first read opens the connection. The stream ends when the session has ended and everything was read.
+/// Dropping it closes its connection; the session continues.
 ///
-/// Events that cannot be had ([`AgentError::gap`]) or cannot be read are told as errors, after which the
-/// stream goes on; any other error is its end. That connections break and come back is told by
-/// [`Session::updates`] alone.
-#[must_use = "nothing is asked for before it is read"]
+/// Missing events ([`AgentError::gap`]) and events that cannot be parsed are errors after which the stream
+/// continues. Any other error is its last item. Lost and restored connections are visible only in
+/// [`Session::updates`].
+#[must_use = "a stream does nothing until it is read"]
 #[derive(Debug)]
 pub struct EventStream {
     updates: Updates,
@@ -218,26 +234,26 @@ impl EventStream {
         Self { updates, session, current: None }
     }
 
-    /// Only up to that event.
+    /// Ends the stream after event `seq`.
     pub fn up_to(mut self, seq: u64) -> Self {
         self.updates = self.updates.up_to(seq);
         self
     }
 
-    /// In that profile; to be said before anything is read. In `core` events are left out, and of a session
-    /// that goes on a gap cannot be told from them.
+    /// Uses this profile; call it before the first read. `core` leaves events out, and in a session that
+    /// has not ended, a gap looks the same as those.
     pub fn profile(mut self, profile: Profile) -> Self {
         self.updates = self.updates.profile(profile);
         self
     }
 
-    /// Until the token is cancelled, or any other that was given. The session goes on.
+    /// Ends the stream when this token, or another given before, is cancelled. The session continues.
     pub fn cancelled_by(mut self, token: CancellationToken) -> Self {
         self.updates = self.updates.cancelled_by(token);
         self
     }
 
-    /// Several events at a time: those that come within so long after the first.
+    /// Groups events: each batch holds those that arrive within `flush` of its first.
     ///
     /// ```rust,standalone_crate
     /// # use std::time::Duration;
@@ -260,12 +276,13 @@ impl EventStream {
         Batches { events: self, flush, gathered: Vec::new(), bytes: 0, due: None, then: None }
     }
 
-    /// How many bytes of events wait to be read; see [`Updates::buffered_bytes`].
+    /// How many bytes of events wait for the reader; see [`Updates::buffered_bytes`].
     pub fn buffered_bytes(&self) -> usize {
         self.updates.buffered_bytes()
     }
 
-    /// What comes next; nothing once the session is over. Nothing is lost if this is cancelled.
+    /// The next event, or `None` once the session has ended. It is cancel-safe: dropping the future loses
+    /// nothing.
     pub async fn try_next(&mut self) -> Result<Option<Event>, AgentError> {
         std::future::poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await.transpose()
     }
@@ -286,7 +303,7 @@ impl Stream for EventStream {
                 *at += 1;
                 let event = Event::read(&raw, &this.session);
                 if let Ok(event) = &event {
-                    this.session.note(event);
+                    this.session.apply(event);
                 }
                 return Poll::Ready(Some(event));
             }
@@ -298,17 +315,17 @@ impl Stream for EventStream {
                     if let Gap::Forgotten { from, .. } = gap {
                         this.session.forget(from);
                     }
-                    return Poll::Ready(Some(Err(this.session.named(gap.into()))));
+                    return Poll::Ready(Some(Err(this.session.with_agent(gap.into()))));
                 }
-                Some(Err(error)) => return Poll::Ready(Some(Err(this.session.named(error)))),
+                Some(Err(error)) => return Poll::Ready(Some(Err(this.session.with_agent(error)))),
                 None => return Poll::Ready(None),
             }
         }
     }
 }
 
-/// What a session does, several events at a time.
-#[must_use = "nothing is asked for before it is read"]
+/// A session's events in batches; see [`EventStream::batches`].
+#[must_use = "a stream does nothing until it is read"]
 #[derive(Debug)]
 pub struct Batches {
     events: EventStream,
@@ -316,17 +333,18 @@ pub struct Batches {
     gathered: Vec<Event>,
     bytes: usize,
     due: Option<Pin<Box<Sleep>>>,
-    /// What comes after what has gathered: an error, or the end.
+    /// What follows the collected events: an error, or the end.
     then: Option<Option<AgentError>>,
 }
 
 impl Batches {
-    /// What comes next; nothing once the session is over. Nothing is lost if this is cancelled.
+    /// The next batch, or `None` once the session has ended. It is cancel-safe: dropping the future loses
+    /// nothing.
     pub async fn try_next(&mut self) -> Result<Option<Vec<Event>>, AgentError> {
         std::future::poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await.transpose()
     }
 
-    fn take(&mut self) -> Poll<Option<Result<Vec<Event>, AgentError>>> {
+    fn flush(&mut self) -> Poll<Option<Result<Vec<Event>, AgentError>>> {
         (self.bytes, self.due) = (0, None);
         Poll::Ready(Some(Ok(std::mem::take(&mut self.gathered))))
     }
@@ -341,7 +359,7 @@ impl Stream for Batches {
             if let Some(then) = this.then.take() {
                 if !this.gathered.is_empty() {
                     this.then = Some(then);
-                    return this.take();
+                    return this.flush();
                 }
                 return Poll::Ready(then.map(Err));
             }
@@ -350,7 +368,7 @@ impl Stream for Batches {
                     this.bytes += event.raw().len();
                     this.gathered.push(event);
                     if this.bytes >= BATCH {
-                        return this.take();
+                        return this.flush();
                     }
                     let flush = this.flush;
                     this.due.get_or_insert_with(|| Box::pin(tokio::time::sleep(flush)));
@@ -360,7 +378,7 @@ impl Stream for Batches {
                 Poll::Pending => {
                     let due = this.due.as_mut().map(|due| due.as_mut().poll(context));
                     return match due {
-                        Some(Poll::Ready(())) => this.take(),
+                        Some(Poll::Ready(())) => this.flush(),
                         Some(Poll::Pending) | None => Poll::Pending,
                     };
                 }

@@ -1,5 +1,5 @@
-//! The ways to a gateway: what each must do, and nothing of what makes a stream reliable. That is the
-//! same for all and stands above them.
+//! Transports to a gateway. Each one makes calls and opens connections; the code above them makes streams
+//! reliable, in the same way for all.
 
 #[cfg(feature = "http")]
 pub(crate) mod http;
@@ -17,23 +17,22 @@ use agentwire_protocol::{Command, Json, Profile, SessionId, SessionRequest};
 use futures_core::Stream;
 
 use crate::error::AgentError;
-use crate::lines::EventLines;
+use crate::event_lines::EventLines;
 
-/// A way to a gateway. It does two things: a call gets one reply, and a session is followed for as long
-/// as a connection lasts. Whoever writes one need not care for connections that break, events that come
-/// twice, or readers that are slow.
+/// Connects to a gateway. A call gets one reply, and a connection shows the events of a session for as long
+/// as it lasts. An implementation need not handle broken connections, repeated events or slow readers.
 pub trait Transport: fmt::Debug + Send + Sync + 'static {
-    /// Where it leads, in the middle of a sentence: `the server at http://127.0.0.1:8080`.
+    /// The gateway's name for use in a sentence: `the server at http://127.0.0.1:8080`.
     fn name(&self) -> String;
 
-    /// Makes a call. The reply is the JSON that the command frame of the same name gets, as
-    /// `docs/protocols/unified.md` says.
+    /// Makes a call. The reply is the JSON that the command frame of the same name gets, as described in
+    /// `docs/protocols/unified.md`.
     fn call(&self, call: Call) -> Calling<'_>;
 
-    /// Opens a connection that shows the events of a session after that number, then those that come.
+    /// Opens a connection that shows the session's events after number `after`, past and future.
     fn follow(&self, session: &SessionId, after: u64, profile: Profile) -> Opening<'_>;
 
-    /// Ends what the transport runs, and waits until it has.
+    /// Ends what the transport runs, and waits for it.
     fn close(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(std::future::ready(()))
     }
@@ -57,59 +56,59 @@ impl<T: Transport + ?Sized> Transport for Arc<T> {
     }
 }
 
-/// A call that is made.
+/// The future of [`Transport::call`].
 pub type Calling<'t> = Pin<Box<dyn Future<Output = Result<Json<'static>, AgentError>> + Send + 't>>;
 
-/// A connection that is opened.
+/// The future of [`Transport::follow`].
 pub type Opening<'t> = Pin<Box<dyn Future<Output = Result<Connection, AgentError>> + Send + 't>>;
 
-/// One connection's worth of a session. It is read only while there is room for what it gives. It is
-/// over with the first error, or when it ends: then it is opened again after the last event that came.
-/// The numbers need not begin where they should, nor be dense; whoever reads sees to that.
+/// One connection to a session. It is read only while the buffer has space. After the first error, or when
+/// it ends, the client opens a new one after the last event. The first number may be wrong and numbers may
+/// be missing; the reader checks that.
 pub type Connection = Pin<Box<dyn Stream<Item = Result<Followed, AgentError>> + Send>>;
 
-/// What comes over a connection.
+/// An item of a [`Connection`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Followed {
-    /// The next events: at most some hundred kilobytes, or one.
+    /// The next events: at most a few hundred kilobytes, or a single event.
     Events(EventLines),
-    /// The session is over, and all of it was shown. A transport that cannot know says nothing: the
-    /// gateway is asked.
+    /// The session has ended and every event was shown. A transport that cannot know this does not send it:
+    /// the client asks the gateway.
     End,
-    /// The reader was too slow, and the connection was let go. It is opened again at once.
+    /// The reader was too slow and lost its connection. The client reconnects at once.
     LetGo,
 }
 
-/// What is asked of a gateway.
+/// A call to a gateway.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Call {
-    /// Begin a session, or go on with one. Under the same key it counts once.
+    /// Starts or resumes a session. Calls with the same key count once.
     Start {
-        /// What is wanted.
+        /// The session to start or resume.
         request: Box<SessionRequest>,
-        /// The key.
+        /// The idempotency key.
         key: String,
     },
-    /// Sessions, newest first: `{"sessions","next"?}`.
+    /// Lists sessions, newest first: `{"sessions","next"?}`.
     List {
-        /// Only those that are not over.
+        /// Leave out sessions that have ended.
         only_live: bool,
-        /// The last of the page before.
+        /// The last session of the previous page.
         after: Option<SessionId>,
-        /// At most so many.
+        /// Return at most this many.
         limit: usize,
     },
-    /// A session, and what it runs with.
+    /// Returns a session's summary and its configuration.
     Show(SessionId),
-    /// What agents ask and wait for: `{"requests"}`; of one session, or of all.
+    /// Lists open requests, of one session or of all: `{"requests"}`.
     Requests(Option<SessionId>),
-    /// Something of a session.
+    /// Sends a command to a session.
     Command(SessionId, Command),
 }
 
 impl Call {
-    /// The name as it stands on the wire.
+    /// The call's name on the wire.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Start { .. } => "start",
@@ -120,7 +119,7 @@ impl Call {
         }
     }
 
-    /// Whether it may be made again: it counts once, or only asks.
+    /// Whether it is safe to repeat: it counts once, or only reads.
     pub(crate) fn is_repeatable(&self) -> bool {
         match self {
             Self::Start { .. } | Self::List { .. } | Self::Show(_) | Self::Requests(_) => true,

@@ -1,5 +1,5 @@
-//! What makes a stream reliable, over a scripted gateway and in no time: connections that break, events
-//! that come twice, events that never come, readers that are slow.
+//! Reliable streams over a scripted gateway with paused time: broken connections, repeated events, missing
+//! events, slow readers.
 #![expect(clippy::expect_used, reason = "a test fails by panicking")]
 
 use std::time::Duration;
@@ -26,8 +26,8 @@ fn event(seq: u64, kind: &str, more: Value) -> Value {
     event
 }
 
-/// A turn that says so many words.
-fn story(words: u64) -> Vec<Value> {
+/// A session with one turn of this many words.
+fn session_events(words: u64) -> Vec<Value> {
     let mut events = vec![
         event(1, "sessionStarted", json!({ "agentType": "claude", "config": {} })),
         event(2, "turnStarted", json!({ "turnNumber": 1 })),
@@ -55,35 +55,35 @@ fn all(last: u64) -> Vec<Result<u64, AgentError>> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn cut_repeated_and_refused_connections_are_no_loss() {
-    let script = ScriptedTransport::new().events(story(50)).expect("a script");
+async fn cut_repeated_and_refused_connections_lose_nothing() {
+    let script = ScriptedTransport::new().events(session_events(50)).expect("a script");
     let script = script.cut_after(7).cut_after(7).cut_after(30).cut_after(53).repeating(5);
     let client = AgentClient::over(script.clone());
     let session = client.attach(SESSION).await.expect("a session");
     let mut updates = session.updates_after(0);
-    let (mut read, mut told) = (Vec::new(), Vec::new());
+    let (mut read, mut reported) = (Vec::new(), Vec::new());
     while let Some(update) = updates.try_next().await.expect("an update") {
         match update {
             Update::Events(lines) => read.extend(lines.iter().map(|(seq, _)| seq)),
             Update::Lost(why) => {
                 assert!(why.is_retryable());
-                told.push("lost");
+                reported.push("lost");
                 let _ = script.clone().refusing_connections(3);
             }
-            Update::Back => told.push("back"),
+            Update::Back => reported.push("back"),
             Update::Gap(gap) => panic!("{gap:?}"),
         }
     }
     assert_eq!(read, (1..=54).collect::<Vec<_>>());
     assert_eq!(updates.position(), 54);
-    let times = told.iter().filter(|told| **told == "lost").count();
-    assert!(times >= 3 && told.chunks(2).all(|pair| pair == ["lost", "back"]), "{told:?}");
+    let times = reported.iter().filter(|reported| **reported == "lost").count();
+    assert!(times >= 3 && reported.chunks(2).all(|pair| pair == ["lost", "back"]), "{reported:?}");
 }
 
-/// What the log lacks is told, and what is after it is read all the same.
+/// Missing events are reported, and the events after them are read.
 #[tokio::test(start_paused = true)]
-async fn a_gap_is_told_and_never_hidden() {
-    let script = ScriptedTransport::new().events(story(20)).expect("a script");
+async fn a_gap_is_reported() {
+    let script = ScriptedTransport::new().events(session_events(20)).expect("a script");
     let client = AgentClient::over(script.without(9).without(10).without(15));
     let read = numbers(&client).await;
     let gaps: Vec<_> = read.iter().filter_map(|it| it.as_ref().err()?.gap()).collect();
@@ -93,10 +93,10 @@ async fn a_gap_is_told_and_never_hidden() {
     assert_eq!(events, (1..=24).filter(|seq| ![9, 10, 15].contains(seq)).collect::<Vec<_>>());
 }
 
-/// A log that has less than was read is another log.
+/// A log with fewer events than were read is another log.
 #[tokio::test(start_paused = true)]
-async fn a_log_that_has_forgotten_says_so() {
-    let script = ScriptedTransport::new().events(story(2)).expect("a script");
+async fn a_shorter_log_is_a_gap() {
+    let script = ScriptedTransport::new().events(session_events(2)).expect("a script");
     let session = AgentClient::over(script).attach(SESSION).await.expect("a session");
     let mut events = session.events_after(40);
     let error = events.try_next().await.expect_err("a gap");
@@ -106,8 +106,9 @@ async fn a_log_that_has_forgotten_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_gateway_that_stays_away_is_given_up() {
-    let script = ScriptedTransport::new().events(story(20)).expect("a script").cut_after(5);
+async fn an_unreachable_gateway_is_given_up() {
+    let script =
+        ScriptedTransport::new().events(session_events(20)).expect("a script").cut_after(5);
     let builder = AgentClient::builder().patience(Duration::from_secs(7));
     let client = builder.over(script.clone());
     let session = client.attach(SESSION).await.expect("a session");
@@ -122,14 +123,14 @@ async fn a_gateway_that_stays_away_is_given_up() {
     assert!(begun.elapsed() >= Duration::from_secs(7));
 }
 
-/// A stream that is begun while the gateway is away waits for it as any other does.
+/// A stream that starts while the gateway is unreachable waits for it.
 #[tokio::test(start_paused = true)]
-async fn a_stream_may_begin_while_the_gateway_is_away() {
-    let script = ScriptedTransport::new().events(story(20)).expect("a script");
+async fn a_stream_may_start_while_the_gateway_is_unreachable() {
+    let script = ScriptedTransport::new().events(session_events(20)).expect("a script");
     let client = AgentClient::over(script.clone());
     let session = client.attach(SESSION).await.expect("a session");
     let _ = script.clone().refusing_connections(5);
-    let away = AgentError::unreachable("the script", "it starts anew");
+    let away = AgentError::unreachable("the script", "it restarts");
     let _ = script.fail("show", away.clone()).fail("show", away);
     let mut updates = session.updates();
     assert!(matches!(updates.try_next().await, Ok(Some(Update::Lost(_)))));
@@ -137,13 +138,13 @@ async fn a_stream_may_begin_while_the_gateway_is_away() {
     assert!(matches!(updates.try_next().await, Ok(Some(Update::Events(_)))));
 }
 
-/// Who has read the end needs nobody to say that it is over.
+/// After the last event, the stream needs no confirmation from the gateway.
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_has_its_end_does_not_fail_for_want_of_a_gateway() {
-    let script = ScriptedTransport::new().events(story(2)).expect("a script").live();
+async fn after_the_last_event_a_stream_needs_no_gateway() {
+    let script = ScriptedTransport::new().events(session_events(2)).expect("a script").live();
     let session = AgentClient::over(script.clone()).attach(SESSION).await.expect("a session");
     let mut updates = session.updates_after(0);
-    // It is asked once before the connection is opened.
+    // One call is made before the connection opens.
     let closed = AgentError::new(AgentErrorType::ConnectionFailed, "the client was closed");
     let summary = session.snapshot();
     let _ = script.reply("show", &summary).fail("show", closed);
@@ -151,10 +152,10 @@ async fn a_stream_that_has_its_end_does_not_fail_for_want_of_a_gateway() {
     assert_eq!(updates.position(), 6);
 }
 
-/// What a newer gateway says of a session is no reason not to follow it.
+/// An unknown state of a newer gateway does not stop a stream.
 #[tokio::test(start_paused = true)]
-async fn a_state_that_is_not_known_stops_no_stream() {
-    let script = ScriptedTransport::new().events(story(2)).expect("a script");
+async fn an_unknown_state_does_not_stop_a_stream() {
+    let script = ScriptedTransport::new().events(session_events(2)).expect("a script");
     let session = AgentClient::over(script.clone()).attach(SESSION).await.expect("a session");
     let _ = script.reply("show", &json!({ "lastSeq": 6, "state": "dreaming", "new": {} }));
     let mut events = session.events();
@@ -164,11 +165,11 @@ async fn a_state_that_is_not_known_stops_no_stream() {
     assert_eq!(events.try_next().await.expect("the end"), None);
 }
 
-/// A start that failed is not found well when it is said again.
+/// A failed start stays a failure when it is repeated.
 #[tokio::test(start_paused = true)]
-async fn a_start_that_failed_has_failed() {
+async fn a_failed_start_stays_failed() {
     let request = SessionRequest::new(AgentType::Claude, "x");
-    let script = || ScriptedTransport::new().events(story(2)).expect("a script");
+    let script = || ScriptedTransport::new().events(session_events(2)).expect("a script");
     let session = AgentClient::over(script()).attach(SESSION).await.expect("a session");
     let failed =
         json!({ "state": "ended", "reason": "failed", "error": "no such program", "turns": 0 });
@@ -186,7 +187,7 @@ async fn a_start_that_failed_has_failed() {
         let error = client.create(request.clone()).await.expect_err("it failed");
         assert_eq!((error.code(), error.message()), (Some(code), message));
     }
-    // Of one that was begun all is well, whatever became of it since.
+    // A session that started is a success, however it ended.
     if let Some(turns) = summary.get_mut("turns") {
         *turns = json!(1);
     }
@@ -194,16 +195,16 @@ async fn a_start_that_failed_has_failed() {
     client.create(request).await.expect("a session");
 }
 
-/// A gateway that was never there is an error at once; one that was is waited for.
+/// If the gateway has never answered, the first failure is final; otherwise it is waited for.
 #[tokio::test(start_paused = true)]
-async fn who_was_there_may_come_back() {
-    let away = || AgentError::unreachable("the script", "nobody listens");
-    let script = ScriptedTransport::new().events(story(2)).expect("a script");
+async fn only_a_known_gateway_is_waited_for() {
+    let away = || AgentError::unreachable("the script", "nothing listens");
+    let script = ScriptedTransport::new().events(session_events(2)).expect("a script");
     let client = AgentClient::over(script.clone().fail("show", away()).fail("start", away()));
     let begun = tokio::time::Instant::now();
-    client.attach(SESSION).await.expect_err("nobody is there");
+    client.attach(SESSION).await.expect_err("no gateway is there");
     let request = SessionRequest::new(AgentType::Claude, "x");
-    client.create(request.clone()).await.expect_err("nobody is there");
+    client.create(request.clone()).await.expect_err("no gateway is there");
     assert_eq!(begun.elapsed(), Duration::ZERO);
     client.attach(SESSION).await.expect("a session");
     let _ = script.clone().fail("show", away()).fail("start", away()).fail("list", away());
@@ -212,13 +213,13 @@ async fn who_was_there_may_come_back() {
     client.sessions(SessionFilter::default()).await.expect("it is back");
 }
 
-/// A hold that is dropped while the gateway is away tells the agent when it is back.
+/// A guard that is dropped while the gateway is unreachable sends its command when it is back.
 #[tokio::test(start_paused = true)]
-async fn a_dropped_hold_is_told_until_it_is_heard() {
+async fn a_dropped_guard_repeats_its_command() {
     for on_drop in [OnDrop::Interrupt, OnDrop::Stop] {
-        let script = ScriptedTransport::new().events(story(2)).expect("a script").live();
+        let script = ScriptedTransport::new().events(session_events(2)).expect("a script").live();
         let session = AgentClient::over(script.clone()).attach(SESSION).await.expect("a session");
-        let away = AgentError::unreachable("the script", "it starts anew");
+        let away = AgentError::unreachable("the script", "it restarts");
         let name = if on_drop == OnDrop::Stop { "stop" } else { "interrupt" };
         let _ = script.clone().fail(name, away.clone()).fail(name, away);
         drop(session.cancellable(on_drop));
@@ -227,11 +228,11 @@ async fn a_dropped_hold_is_told_until_it_is_heard() {
     }
 }
 
-/// The buffer is full, and no more is read; nothing is dropped.
+/// When the buffer is full, reading stops; nothing is dropped.
 #[tokio::test(start_paused = true)]
 async fn a_full_buffer_waits_for_its_reader() {
     const BUFFER: usize = 10_000;
-    let script = ScriptedTransport::new().events(story(100_000)).expect("a script");
+    let script = ScriptedTransport::new().events(session_events(100_000)).expect("a script");
     let client = AgentClient::builder().buffer_bytes(BUFFER).over(script);
     let session = client.attach(SESSION).await.expect("a session");
     let mut events = session.events();
@@ -241,7 +242,7 @@ async fn a_full_buffer_waits_for_its_reader() {
         assert_eq!(event.seq, last);
         assert!(events.buffered_bytes() <= BUFFER, "{}", events.buffered_bytes());
         if last.is_multiple_of(10_000) && last < 100_000 {
-            // Time for whoever fills it.
+            // Let the follower fill the buffer.
             tokio::time::sleep(Duration::from_secs(1)).await;
             assert!(events.buffered_bytes() > BUFFER / 2, "{}", events.buffered_bytes());
         }
@@ -250,8 +251,9 @@ async fn a_full_buffer_waits_for_its_reader() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_known_is_kept_from_the_events_that_were_read() {
-    let script = ScriptedTransport::new().events(story(3)).expect("a script").hold_after(1);
+async fn events_update_the_known_state() {
+    let script =
+        ScriptedTransport::new().events(session_events(3)).expect("a script").hold_after(1);
     let client = AgentClient::over(script.clone());
     let session = client.attach(SESSION).await.expect("a session");
     assert_eq!(session.state(), SessionState::Starting);
@@ -273,13 +275,12 @@ async fn what_is_known_is_kept_from_the_events_that_were_read() {
     ];
     assert_eq!(states, expected);
     assert_eq!(session.usage().total_tokens, 7);
-    // What is read again is not counted again.
+    // Events that are read again are not counted again.
     let mut again = session.events_after(0);
     while again.try_next().await.expect("an event").is_some() {}
     assert_eq!((session.usage().total_tokens, session.state()), (7, SessionState::Ended));
 }
 
-/// What a newer gateway says is there, in its own words.
 #[tokio::test(start_paused = true)]
 async fn unknown_kinds_and_fields_survive() {
     let strange =
@@ -297,17 +298,18 @@ async fn unknown_kinds_and_fields_survive() {
     assert!(ScriptedTransport::new().transcript("{\"no\":\"event\"}").is_err());
 }
 
-/// A story with events that the core profile leaves out, one of them the last.
+/// A session with events that the core profile leaves out, one of them the last.
 fn with_statuses(words: u64) -> Vec<Value> {
     let status = || json!({ "type": "statusChanged", "status": "working" });
-    let mut events = story(words);
+    let mut events = session_events(words);
     events.insert(3, status());
     events.push(status());
-    for (seq, told) in (1..).zip(&mut events) {
-        let (kind, mut more) = (told["type"].as_str().expect("a type").to_owned(), told.take());
+    for (seq, numbered) in (1..).zip(&mut events) {
+        let (kind, mut more) =
+            (numbered["type"].as_str().expect("a type").to_owned(), numbered.take());
         let fields = more.as_object_mut().expect("an event");
         ["id", "seq"].into_iter().for_each(|name| drop(fields.remove(name)));
-        *told = event(seq, &kind, more);
+        *numbered = event(seq, &kind, more);
     }
     events
 }
@@ -326,26 +328,26 @@ async fn core(script: ScriptedTransport, up_to: Option<u64>) -> Vec<Result<u64, 
     read
 }
 
-/// What is left out is no gap, and where it is the last, the stream ends all the same.
+/// Events that the profile leaves out are no gap, and the stream ends even if one of them is the last.
 #[tokio::test(start_paused = true)]
-async fn in_core_what_is_left_out_is_no_gap() {
+async fn in_core_left_out_events_are_no_gap() {
     let script = || ScriptedTransport::new().events(with_statuses(40)).expect("a script");
     let shown = |last: u64| (1..=last).filter(|seq| *seq != 4).map(Ok).collect::<Vec<_>>();
     assert_eq!(core(script().cut_after(20).repeating(3), None).await, shown(45));
-    // Of a session that goes on, up to an event that is left out.
+    // A live session, up to an event that is left out.
     assert_eq!(core(script().live(), Some(46)).await, shown(45));
     assert_eq!(core(script().live(), Some(4)).await, shown(3));
-    // Where the end is known, a gap is told from what is left out.
+    // Where the end is known, a gap is distinguished from events that are left out.
     let read = core(script().without(9), None).await;
     let gaps: Vec<_> = read.iter().filter_map(|it| it.as_ref().err()?.gap()).collect();
     assert_eq!(gaps, [Gap::Skipped { from: 9, to: 9 }]);
 }
 
-/// A hold that is cancelled by whichever way tells the agent, once; one that is released does not.
+/// However a guard is cancelled, it sends one command; a released one sends none.
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_hold_tells_the_agent_once() {
-    let told = async |cancel: &dyn Fn(&CancellationToken, CancellableSession)| {
-        let events = story(2).into_iter().take(5);
+async fn a_cancelled_guard_sends_one_command() {
+    let commands_after = async |cancel: &dyn Fn(&CancellationToken, CancellableSession)| {
+        let events = session_events(2).into_iter().take(5);
         let script = ScriptedTransport::new().events(events).expect("a script").live();
         let session = AgentClient::over(script.clone()).attach(SESSION).await.expect("a session");
         let token = CancellationToken::new();
@@ -356,16 +358,16 @@ async fn a_cancelled_hold_tells_the_agent_once() {
         tokio::time::sleep(Duration::from_secs(1)).await;
         (script.commands().len(), ended.is_ok())
     };
-    assert_eq!(told(&|token, held| (token.cancel(), drop(held)).1).await, (1, true));
-    assert_eq!(told(&|_, held| drop(held)).await, (1, true));
-    assert_eq!(told(&|_, held| drop(tokio::spawn(held.cancel()))).await, (1, true));
-    assert_eq!(told(&|_, held| drop(held.release())).await, (0, false));
+    assert_eq!(commands_after(&|token, held| (token.cancel(), drop(held)).1).await, (1, true));
+    assert_eq!(commands_after(&|_, held| drop(held)).await, (1, true));
+    assert_eq!(commands_after(&|_, held| drop(tokio::spawn(held.cancel()))).await, (1, true));
+    assert_eq!(commands_after(&|_, held| drop(held.release())).await, (0, false));
 }
 
-/// What was read of a batch is not all of it: what is left is not read once the token is cancelled.
+/// The rest of a batch is not read after the token is cancelled.
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_stream_ends_at_once() {
-    let script = ScriptedTransport::new().events(story(50)).expect("a script");
+    let script = ScriptedTransport::new().events(session_events(50)).expect("a script");
     let session = AgentClient::over(script).attach(SESSION).await.expect("a session");
     let (one, other) = (CancellationToken::new(), CancellationToken::new());
     let mut events = session.events().cancelled_by(one.clone()).cancelled_by(other);
@@ -375,33 +377,33 @@ async fn a_cancelled_stream_ends_at_once() {
     assert_eq!(events.try_next().await.expect("the end"), None);
 }
 
-/// A transport that falls over is no end of the session.
+/// A panic in a transport is not the end of the session.
 #[tokio::test(start_paused = true)]
-async fn what_falls_over_is_told() {
+async fn a_panic_is_reported() {
     #[derive(Debug)]
-    struct Falls(ScriptedTransport);
-    impl Transport for Falls {
+    struct Panics(ScriptedTransport);
+    impl Transport for Panics {
         fn name(&self) -> String {
-            "a transport that falls over".to_owned()
+            "a transport that panics".to_owned()
         }
         fn call(&self, call: Call) -> Calling<'_> {
             self.0.call(call)
         }
         fn follow(&self, _session: &SessionId, _after: u64, _profile: Profile) -> Opening<'_> {
-            panic!("it falls over")
+            panic!("it panics")
         }
     }
-    let script = ScriptedTransport::new().events(story(5)).expect("a script").live();
-    let session = AgentClient::over(Falls(script)).attach(SESSION).await.expect("a session");
+    let script = ScriptedTransport::new().events(session_events(5)).expect("a script").live();
+    let session = AgentClient::over(Panics(script)).attach(SESSION).await.expect("a session");
     let mut events = session.events();
-    let error = events.try_next().await.expect_err("it is told");
+    let error = events.try_next().await.expect_err("the panic is reported");
     assert!(error.to_string().contains("failed to follow"), "{error}");
     assert_eq!(events.try_next().await.expect("the end"), None);
 }
 
-/// However slowly a gateway refuses, it is given up in the end.
+/// A gateway that refuses slowly is given up in the end.
 #[tokio::test(start_paused = true)]
-async fn a_gateway_that_is_slow_to_refuse_is_given_up() {
+async fn a_slowly_refusing_gateway_is_given_up() {
     #[derive(Debug)]
     struct Slow(ScriptedTransport);
     impl Transport for Slow {
@@ -422,7 +424,8 @@ async fn a_gateway_that_is_slow_to_refuse_is_given_up() {
             })
         }
     }
-    let script = ScriptedTransport::new().events(story(20)).expect("a script").cut_after(5);
+    let script =
+        ScriptedTransport::new().events(session_events(20)).expect("a script").cut_after(5);
     let client = AgentClient::builder().patience(Duration::from_secs(100)).over(Slow(script));
     let session = client.attach(SESSION).await.expect("a session");
     let mut events = session.events();
@@ -435,15 +438,16 @@ async fn a_gateway_that_is_slow_to_refuse_is_given_up() {
     };
     let error = tokio::time::timeout(Duration::from_secs(1000), given_up).await;
     assert_eq!(error.expect("it is given up").kind(), AgentErrorType::ConnectionFailed);
-    // For ever is possible, too.
+    // Unlimited patience works too.
     let client = AgentClient::builder().patience(Duration::MAX);
-    let script = ScriptedTransport::new().events(story(20)).expect("a script").cut_after(5);
+    let script =
+        ScriptedTransport::new().events(session_events(20)).expect("a script").cut_after(5);
     assert_eq!(numbers(&client.over(script)).await, all(24));
 }
 
-/// What was asked and settled, though it was learnt by asking and not by reading.
+/// The state is right even if the client learnt of a request from a summary.
 #[tokio::test(start_paused = true)]
-async fn what_was_settled_is_asked_no_more() {
+async fn a_settled_request_is_no_longer_open() {
     let asked = |seq, id: &str, kind: &str| {
         let more = json!({ "requestId": id, "kind": kind, "inputDigest": "d" });
         event(seq, "requestRaised", more)
@@ -452,7 +456,7 @@ async fn what_was_settled_is_asked_no_more() {
         let more = json!({ "requestId": id, "outcome": "allowed", "by": "client" });
         event(seq, "requestSettled", more)
     };
-    let mut events = story(0);
+    let mut events = session_events(0);
     events.truncate(2);
     events.extend([asked(3, "a", "permission"), settled(4, "a")]);
     events.extend([asked(5, "b", "hook"), settled(6, "b")]);
@@ -470,14 +474,14 @@ async fn what_was_settled_is_asked_no_more() {
     assert_ne!(session.state(), SessionState::WaitingPermission);
 }
 
-/// An input that cannot be written allows nothing.
+/// An input that cannot be serialized allows nothing.
 #[tokio::test(start_paused = true)]
-async fn an_input_that_is_none_is_refused() {
+async fn an_invalid_input_is_refused() {
     let more = json!({
         "requestId": "r", "kind": "permission", "inputDigest": "d", "toolName": "Bash",
         "input": { "command": "ls" },
     });
-    let events = [story(0).swap_remove(0), event(2, "requestRaised", more)];
+    let events = [session_events(0).swap_remove(0), event(2, "requestRaised", more)];
     let script = ScriptedTransport::new().events(events).expect("a script").live();
     let client = AgentClient::over(script.clone());
     let session = client.attach(SESSION).await.expect("a session");
@@ -492,10 +496,10 @@ async fn an_input_that_is_none_is_refused() {
     assert_eq!(script.commands().len(), 1);
 }
 
-/// What counts once is said again; what does not is not.
+/// Calls that count once are repeated; others are not.
 #[tokio::test(start_paused = true)]
-async fn lost_answers_are_asked_for_again_where_that_counts_once() {
-    let script = ScriptedTransport::new().events(story(1)).expect("a script");
+async fn calls_that_count_once_are_repeated() {
+    let script = ScriptedTransport::new().events(session_events(1)).expect("a script");
     let lost = || AgentError::broken("the script", "it lost the answer");
     let script = script.fail("prompt", lost()).fail("prompt", lost()).fail("interrupt", lost());
     let session = AgentClient::over(script.clone()).attach(SESSION).await.expect("a session");
@@ -509,9 +513,9 @@ async fn lost_answers_are_asked_for_again_where_that_counts_once() {
 }
 
 proptest! {
-    /// Wherever connections are cut, however far back they begin: each event once, in order.
+    /// Wherever connections break and start: each event once, in order.
     #[test]
-    fn every_event_comes_once(
+    fn every_event_is_read_once(
         cuts in prop::collection::vec(1_u64..40, 0..12),
         missing in prop::collection::btree_set(3_u64..38, 0..6),
         rewind in 0_u64..9,
@@ -522,7 +526,7 @@ proptest! {
             .build()
             .expect("a runtime");
         let read = runtime.block_on(async {
-            let script = ScriptedTransport::new().events(story(36)).expect("a script");
+            let script = ScriptedTransport::new().events(session_events(36)).expect("a script");
             let script = cuts.iter().fold(script, |script, seq| script.cut_after(*seq));
             let script = missing.iter().fold(script, |script, seq| script.without(*seq));
             numbers(&AgentClient::over(script.repeating(rewind))).await
@@ -531,19 +535,19 @@ proptest! {
         let expected: Vec<u64> = (1..=40).filter(|seq| !missing.contains(seq)).collect();
         prop_assert_eq!(events, expected);
         let gaps = read.iter().filter_map(|it| it.as_ref().err()?.gap());
-        let told: std::collections::BTreeSet<u64> = gaps
+        let reported: std::collections::BTreeSet<u64> = gaps
             .flat_map(|gap| match gap {
                 Gap::Skipped { from, to } | Gap::Forgotten { from, to } => from..=to,
             })
             .collect();
-        prop_assert_eq!(told, missing);
+        prop_assert_eq!(reported, missing);
         prop_assert!(read.iter().all(|it| it.as_ref().err().is_none_or(|it| it.gap().is_some())));
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_asked_for_before_it_is_read() {
-    let script = ScriptedTransport::new().events(story(1)).expect("a script");
+async fn an_unread_stream_makes_no_calls() {
+    let script = ScriptedTransport::new().events(session_events(1)).expect("a script");
     let client = AgentClient::over(script.clone());
     let session = client.attach(SESSION).await.expect("a session");
     let asked = script.calls().len();

@@ -1,4 +1,4 @@
-//! A script does what it says, in whatever order it was said.
+//! A script works the same in any order of its methods.
 
 use agentwire_client::{
     AgentClient, AgentError, AgentType, Call, ScriptedTransport, Session, SessionConfig,
@@ -12,7 +12,7 @@ fn line(session: &str, seq: u64, kind: &str) -> String {
     )
 }
 
-/// So many pieces of text.
+/// This many text events.
 fn texts(session: &str, count: u64) -> String {
     let text = r#""type":"textChunk","content":"x""#;
     (1..=count).map(|seq| line(session, seq, text) + "\n").collect()
@@ -31,10 +31,13 @@ async fn read(session: &Session) -> Vec<Result<u64, AgentError>> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_happens_may_be_said_before_where() {
-    let plot = |script: ScriptedTransport| script.hold_after(4).cut_after(2).without(3);
-    let told = |script: ScriptedTransport| script.transcript(&texts("a", 6)).expect("a recording");
-    for script in [plot(told(ScriptedTransport::new())), told(plot(ScriptedTransport::new()))] {
+async fn script_methods_work_in_any_order() {
+    let faults = |script: ScriptedTransport| script.hold_after(4).cut_after(2).without(3);
+    let recorded =
+        |script: ScriptedTransport| script.transcript(&texts("a", 6)).expect("a recording");
+    for script in
+        [faults(recorded(ScriptedTransport::new())), recorded(faults(ScriptedTransport::new()))]
+    {
         let session = AgentClient::over(script.clone()).attach("a").await.expect("a session");
         assert_eq!(session.snapshot().last_seq, 4);
         session.prompt("go on").await.expect("it is taken");
@@ -46,7 +49,7 @@ async fn what_happens_may_be_said_before_where() {
 }
 
 #[tokio::test]
-async fn sessions_are_listed_as_they_are_wanted() {
+async fn sessions_are_filtered() {
     let end = |session: &str| line(session, 2, r#""type":"sessionEnded","reason":"completed""#);
     let mut recording = String::new();
     for session in ["a", "b", "c", "d"] {
@@ -74,25 +77,24 @@ async fn sessions_are_listed_as_they_are_wanted() {
     assert_eq!(page.get("next").and_then(Value::as_str), Some("c"));
 }
 
-/// A session that is begun has not happened yet; what it comes to is learnt as it is read.
+/// A created session starts before its first event; reading changes its state.
 #[tokio::test]
-async fn a_session_begins_at_its_beginning() {
+async fn a_created_session_starts_before_its_first_event() {
     let mut recording = texts("a", 2);
     recording += &line("a", 3, r#""type":"sessionEnded","reason":"completed""#);
     let script = ScriptedTransport::new().transcript(&recording).expect("a recording");
     let request = SessionRequest::new(AgentType::Codex, "x");
     let session = AgentClient::over(script).create(request).await.expect("a session");
-    let begun = session.snapshot();
-    assert_eq!((begun.state, begun.last_seq), (SessionState::Starting, 0));
+    let created = session.snapshot();
+    assert_eq!((created.state, created.last_seq), (SessionState::Starting, 0));
     assert_eq!(session.agent_type(), AgentType::Codex);
     assert_eq!(read(&session).await, [Ok(1), Ok(2), Ok(3)]);
     assert_eq!(session.state(), SessionState::Ended);
 }
 
-/// Where a session works is said once for the client, or for the session; one that goes on stays where it
-/// was.
+/// The working directory comes from the client or from the session; a resumed session keeps its own.
 #[tokio::test]
-async fn sessions_work_where_it_was_said() {
+async fn the_working_directory_is_sent() {
     let script = ScriptedTransport::new().transcript(&texts("a", 1)).expect("a recording");
     let client = AgentClient::builder().working_directory("/here").over(script.clone());
     let request = SessionRequest::new(AgentType::Demo, "x");

@@ -1,4 +1,4 @@
-//! Children that do not behave: a client that is closed leaves none of them behind.
+//! A closed client leaves no child process behind, even if the child misbehaves.
 #![expect(clippy::expect_used, reason = "a test fails by panicking")]
 
 use std::os::unix::fs::PermissionsExt as _;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use agentwire_client::{AgentClient, AgentType, SessionRequest, StdioTransport};
 use tempfile::TempDir;
 
-/// Reads nothing, says nothing, and does not end when its stdin does.
+/// Reads nothing, writes nothing, and does not exit when its stdin closes.
 fn deaf(place: &TempDir) -> PathBuf {
     let program = place.path().join("agentwire");
     std::fs::write(&program, "#!/bin/sh\nexec sleep 1000\n").expect("a program");
@@ -21,8 +21,8 @@ fn lives(pid: u32) -> bool {
     Path::new("/proc").join(pid.to_string()).exists()
 }
 
-/// Waits until it is so. The clock of the runtime runs ahead meanwhile: nobody need wait as long as a child
-/// may take to end.
+/// Polls until the condition holds. The runtime's paused clock runs ahead, so no real time passes while a
+/// child exits.
 async fn until(is_so: impl Fn() -> bool) {
     let begun = Instant::now();
     while !is_so() {
@@ -31,9 +31,9 @@ async fn until(is_so: impl Fn() -> bool) {
     }
 }
 
-/// One test: a file that is just written cannot be started while another thread starts something.
+/// One test, because a new file cannot be executed while another thread forks.
 #[tokio::test(start_paused = true)]
-async fn children_that_do_not_end_are_killed() {
+async fn children_that_do_not_exit_are_killed() {
     let place = tempfile::tempdir().expect("a directory");
     let program = deaf(&place);
     when_the_client_is_closed(&program).await;
@@ -41,7 +41,7 @@ async fn children_that_do_not_end_are_killed() {
 }
 
 async fn when_the_client_is_closed(program: &Path) {
-    // What fits into the pipe, and what does not and keeps all else waiting.
+    // A line that fits into the pipe, and one that does not and blocks all others.
     for size in [1, 1 << 20] {
         let child = StdioTransport::new(program);
         let client = AgentClient::over(child.clone());

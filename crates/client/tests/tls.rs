@@ -1,4 +1,4 @@
-//! Over TLS a server is known by its name and who vouches for it, or by its own certificate.
+//! A TLS server is verified by its name and authority, or by its own certificate.
 #![expect(clippy::expect_used, reason = "a test fails by panicking")]
 
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
-/// A server that has no sessions, with a certificate for that name.
+/// A server without sessions, with a certificate for this name.
 async fn serve(place: &Path, name: &str) -> (SocketAddr, PathBuf, String) {
     let CertifiedKey { cert, signing_key } =
         rcgen::generate_simple_self_signed([name.to_owned()]).expect("a certificate");
@@ -38,8 +38,8 @@ async fn serve(place: &Path, name: &str) -> (SocketAddr, PathBuf, String) {
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let Ok(mut stream) = acceptor.accept(stream).await else { continue };
-            let mut asked = [0; 4096];
-            let _ = stream.read(&mut asked).await;
+            let mut request = [0; 4096];
+            let _ = stream.read(&mut request).await;
             let body = r#"{"sessions":[]}"#;
             let answer = format!(
                 "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\
@@ -73,7 +73,7 @@ fn at(host: &str, address: SocketAddr) -> Server {
 }
 
 #[tokio::test]
-async fn a_server_is_known_by_its_name_and_who_vouches_for_it() {
+async fn a_server_is_verified_by_name_and_authority() {
     let place = TempDir::new().expect("a directory");
     let (address, certificate, _) = serve(place.path(), "localhost").await;
     let server = at("localhost", address);
@@ -85,10 +85,10 @@ async fn a_server_is_known_by_its_name_and_who_vouches_for_it() {
     assert!(missing.is_err_and(|error| error.to_string().contains("failed to read")));
 }
 
-/// The server on this machine is known by the certificate that it wrote down, whatever it is for. One that
-/// starts anew may have another.
+/// The server on this machine is verified by the certificate it published, for any name. After a restart it
+/// may have another.
 #[tokio::test]
-async fn a_server_that_is_found_is_known_by_its_own_certificate() {
+async fn a_found_server_is_verified_by_its_own_certificate() {
     let place = TempDir::new().expect("a directory");
     let (address, _, certificate) = serve(place.path(), "agents.example").await;
     let (other, _, renewed) = serve(place.path(), "other.example").await;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use agentwire_protocol::event::{ErrorEvent, Status, StatusChanged, TurnFailed};
 use agentwire_protocol::session::SystemPrompt;
 use agentwire_protocol::{
-    AgentType, ApprovalMode, Call, Command, Configure, ErrorCode, GatewayError, Json, Prompt,
-    SessionConfig, Text,
+    AgentType, ApprovalMode, Call, Command, Configure, ErrorCode, GatewayError, Json, JsonObject,
+    Prompt, SessionConfig, Text,
 };
 
 use crate::describe::AgentTools;
@@ -173,6 +173,13 @@ pub struct Capabilities {
     pub changed_input: bool,
     /// A session cannot be resumed in the minute of the clock in which it began; tried then, it is lost.
     pub resumes_next_minute: bool,
+    /// Its own id of a session can be ours too.
+    pub shares_session_id: bool,
+    /// It takes changes of the permission rules with an answer (`updatedPermissions`), and requests suggest
+    /// some.
+    pub permission_updates: bool,
+    /// A permission can be answered in Claude's own form.
+    pub own_answer_form: bool,
 }
 
 /// How long the text of a prompt may be.
@@ -436,8 +443,9 @@ pub(crate) fn deny_overload(wire_id: &str, out: &mut Out<'_>) {
     let reason = "too many requests are open, this one was denied";
     let code = Some(Text::fixed(ErrorCode::Overloaded.as_str()));
     out.emit(ErrorEvent { code, ..ErrorEvent::new(reason) });
-    let error = serde_json::json!({ "code": -32000, "message": reason });
-    out.write(format!(r#"{{"jsonrpc":"2.0","id":{wire_id},"error":{error}}}"#));
+    let error = JsonObject::new().raw("code", &Json::of(&-32000)).text("message", reason);
+    let reply = JsonObject::new().text("jsonrpc", "2.0").raw("id", &Json::trusted(wire_id));
+    out.write(reply.raw("error", &error.finish()).finish().into_text());
 }
 
 /// Tells that a prompt which waited will not run.

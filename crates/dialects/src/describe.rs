@@ -22,6 +22,21 @@ use tools::find;
 pub use tools::{AgentTools, Shows, Tool, common_class};
 pub(crate) use tools::{shows_by_class, tool};
 
+use crate::permission_updates::{PermissionRule, PermissionUpdate};
+use crate::programs;
+
+/// The files by which agents change what they may do, as beginnings or whole names in a path.
+pub fn own_files() -> impl Iterator<Item = &'static str> {
+    programs().iter().flat_map(|program| program.protected).copied()
+}
+
+/// What a request suggests to keep: rules for that tool, each with what it says of a call, or for every
+/// call.
+pub fn suggestion(tool: &str, contents: Vec<Option<String>>) -> Json<'static> {
+    let rule = |rule_content| PermissionRule { tool_name: tool.to_owned(), rule_content };
+    PermissionUpdate::allowing(contents.into_iter().map(rule).collect())
+}
+
 /// What a tool does, as far as the judge cares.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Class {

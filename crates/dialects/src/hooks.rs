@@ -3,19 +3,60 @@
 
 mod names;
 mod output;
+mod scope;
 
 use std::collections::BTreeMap;
 
 use agentwire_protocol::session::HookMatcher;
-use agentwire_protocol::{Answer, ErrorCode, GatewayError, Json};
+use agentwire_protocol::{Answer, ErrorCode, GatewayError, Json, SessionConfig};
 use regex_lite::Regex;
 use serde_json::json;
 
 use self::names::camel_case;
-pub(crate) use self::names::{camel, permissions};
-pub use self::output::{Block, Decision, Output, Permission, Specific, Update};
+pub(crate) use self::names::{camel, put};
+pub use self::output::{Decision, Output, Permission, Specific};
+pub use self::scope::{beyond_decision, beyond_form};
+
+pub use crate::claude::tools::{ToolCall, ToolUse, overlaid};
 
 pub(crate) type Object = BTreeMap<String, Json<'static>>;
+
+/// The events that a hook may be for.
+pub const EVENTS: [&str; 33] = [
+    "PreToolUse",
+    "PostToolUse",
+    "PostToolUseFailure",
+    "PostToolBatch",
+    "Notification",
+    "UserPromptSubmit",
+    "UserPromptExpansion",
+    "SessionStart",
+    "SessionEnd",
+    "Stop",
+    "StopFailure",
+    "SubagentStart",
+    "SubagentStop",
+    "PreCompact",
+    "PostCompact",
+    "PreModelSwitch",
+    "PostModelSwitch",
+    "PermissionRequest",
+    "PermissionDenied",
+    "Setup",
+    "TeammateIdle",
+    "TaskCreated",
+    "TaskCompleted",
+    "Elicitation",
+    "ElicitationResult",
+    "ConfigChange",
+    "WorktreeCreate",
+    "WorktreeRemove",
+    "InstructionsLoaded",
+    "CwdChanged",
+    "FileChanged",
+    "DirectoryAdded",
+    "MessageDisplay",
+];
 
 /// What a denial says if nobody gave words.
 pub(crate) const DENIED: &str = "The user denied this request.";
@@ -59,6 +100,20 @@ impl Matcher {
     }
 }
 
+/// Refuses a hook for an event that there is not: it would never be called.
+pub fn check_events(config: &SessionConfig) -> Result<(), String> {
+    let mut events = config.hooks.iter().flatten().map(|(event, _)| event.as_str());
+    match events.find(|event| !EVENTS.contains(event)) {
+        Some(unknown) => Err(format!("there is no hook {unknown}")),
+        None => Ok(()),
+    }
+}
+
+/// A tool call of any agent, in the words that hooks have for it.
+pub fn shown(call: &ToolCall<'_>) -> ToolUse {
+    call.as_claude()
+}
+
 /// Every matcher without a callback of the client's gets one of ours. Which event it is for, the
 /// callback says itself.
 pub fn callbacks(
@@ -85,16 +140,6 @@ pub enum Reply {
     Output(Json<'static>),
     /// The hook itself failed, with this reason: it has no opinion.
     Failure(String),
-}
-
-/// A hook's output as it reaches the agent: its names in camel case.
-pub fn renamed(output: &Json<'_>) -> Result<Json<'static>, GatewayError> {
-    camel_case(output)
-}
-
-/// Changes of the rules as they reach the agent: their names in camel case.
-pub fn rules(updates: &Json<'_>) -> Result<Json<'static>, GatewayError> {
-    permissions(updates)
 }
 
 /// Reads the answer to a hook of that event; `agent` is named in refusals.
@@ -142,7 +187,7 @@ fn allows(
     rules: Option<Json<'static>>,
 ) -> Result<Reply, GatewayError> {
     let specific = match (event, input, rules) {
-        (_, None, None) => return Ok(Reply::Output(Json::trusted("{}"))),
+        (_, None, None) => return Ok(Reply::Output(Json::EMPTY)),
         (Some("PreToolUse"), Some(input), None) => Object::from([
             ("hookEventName".to_owned(), Json::of(&"PreToolUse")),
             ("permissionDecision".to_owned(), Json::of(&"allow")),

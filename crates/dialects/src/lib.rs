@@ -23,6 +23,7 @@ pub mod json;
 pub mod jsonrpc;
 mod ledger;
 pub mod mcp;
+pub mod permission_updates;
 pub mod program;
 pub mod project;
 pub mod query;

@@ -30,7 +30,7 @@ pub fn reply(message: Option<&Json<'_>>, answer: Answer) -> Result<Json<'static>
         Answer::Allow { updated_permissions: Some(_), .. } => unsupported("updatedPermissions"),
         Answer::Allow { always: true, .. } => unsupported("remember session"),
         Answer::Allow { updated_input, .. } => {
-            Ok(json_rpc(id, "result", updated_input.unwrap_or(Json::trusted("{}"))))
+            Ok(json_rpc(id, "result", updated_input.unwrap_or(Json::EMPTY)))
         }
         Answer::Deny { message, .. } => {
             Ok(failure(id, -32000, message.as_deref().unwrap_or(DENIED)))

@@ -42,6 +42,14 @@ pub struct Program {
     pub cache: CacheCount,
     /// What is its own over ACP, if it speaks that.
     pub acp: Option<&'static Own>,
+    /// Its own files, by a name in their path: they say what it may do, so no mode lets any agent change
+    /// them unasked.
+    pub protected: &'static [&'static str],
+    /// Variables that it sets for what it runs, and that no agent gets from here: it would refuse to run
+    /// inside itself.
+    pub own_variables: &'static [&'static str],
+    /// What may stand in a command of a project's file for the directory of the project.
+    pub project_prefixes: &'static [&'static str],
     /// The versions that agentwire was tested with, oldest first.
     pub tested: &'static [&'static str],
     /// How it tells whether it is signed in.

@@ -156,6 +156,10 @@ pub trait Sink {
     /// A tool call runs that nobody was asked about.
     fn unasked(&mut self, _call: Unasked) {}
 
+    /// The output shows that a tool call has run, where no `toolCompleted` says so for certain. Not
+    /// `is_sure`: it ended with an error that may also be the agent's word for a denial.
+    fn ran(&mut self, _tool_id: &str, _is_sure: bool) {}
+
     /// The agent does what the session must not allow, and cannot be held to it: the session must end.
     fn broken(&mut self, _message: String) {}
 
@@ -519,6 +523,11 @@ impl<'o> Out<'o> {
     /// A tool call runs that nobody was asked about; see [`Sink::unasked`].
     pub fn unasked(&mut self, call: Unasked) {
         self.sink.unasked(call);
+    }
+
+    /// A tool call has run; see [`Sink::ran`].
+    pub fn ran(&mut self, tool_id: &str, is_sure: bool) {
+        self.sink.ran(tool_id, is_sure);
     }
 
     /// The agent cannot be held to what the session promises; see [`Sink::broken`].

@@ -9,6 +9,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use agentwire_dialects::program::DefaultCommand;
+use agentwire_dialects::programs;
 use agentwire_protocol::AgentType;
 
 /// The sources that name agents: the list of names, the table of programs, and the demo agent's own program.
@@ -114,4 +116,42 @@ fn only_the_tables_name_an_agent() {
             panic!("{path} names {mark}: ask agentwire_dialects::program() instead");
         }
     }
+}
+
+/// What runs agents and what listens for clients ask `program()`, or a dialect, for what is an agent's own.
+const NEUTRAL: [&str; 2] = ["crates/sessions/src/", "crates/server/src/"];
+
+#[test]
+fn the_engine_and_the_server_know_nothing_of_an_agent() {
+    let commands = programs().iter().filter_map(|program| match program.command {
+        DefaultCommand::Named(name) => Some(name),
+        DefaultCommand::None | DefaultCommand::BuiltIn { .. } => None,
+    });
+    let names: Vec<&str> = commands.collect();
+    assert!(names.len() > 2, "{names:?}");
+    let mut seen = 0;
+    for path in sources() {
+        if !NEUTRAL.iter().any(|neutral| path.starts_with(neutral)) || is_exempt(&path) {
+            continue;
+        }
+        seen += 1;
+        let code = code(&path);
+        for folder in AgentType::NAMES {
+            let imports = code.match_indices("agentwire_dialects::").any(|(at, _)| {
+                let import = code.get(at..).and_then(|text| text.split(';').next());
+                import.is_some_and(|text| {
+                    let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+                    words.any(|word| word == folder)
+                })
+            });
+            assert!(!imports, "{path} imports {folder}'s folder");
+        }
+        // In strings (`.claude`, `CLAUDECODE`) and in names (`speaks_claude`) alike.
+        for line in code.lines() {
+            let small = line.to_lowercase();
+            let named = names.iter().find(|name| small.contains(*name));
+            assert!(named.is_none(), "{path} names {named:?}, which is for its folder: {line}");
+        }
+    }
+    assert!(seen > 100, "only {seen} sources were looked at");
 }

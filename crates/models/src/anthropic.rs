@@ -8,11 +8,10 @@ mod write;
 
 use serde_json::{Value, json};
 
-use crate::api::{Api, Ask, Request};
-use crate::plan::{Failure, Plan};
-use crate::play::Frame;
+use crate::api::{Api, ApiCall, Request};
+use crate::response_plan::{Failure, ResponsePlan};
+use crate::stream_body::Frame;
 
-/// The Messages API.
 pub(crate) struct Anthropic;
 
 impl Api for Anthropic {
@@ -31,29 +30,29 @@ impl Api for Anthropic {
             || request.header("user-agent").is_some_and(|agent| agent.starts_with("claude"))
     }
 
-    fn read(&self, request: &Request) -> Result<Ask, Failure> {
+    fn read(&self, request: &Request) -> Result<ApiCall, Failure> {
         match (request.method.as_str(), request.path.as_str()) {
             ("POST", "/v1/messages") => {
                 let body = request.json()?;
                 let ids = ["x-claude-code-session-id", "x-claude-code-agent-id"];
                 let ids = ids.map(|name| request.header(name).unwrap_or_default());
-                Ok(Ask::Turn(Box::new(read::conversation(&body, ids.join(" "))?)))
+                Ok(ApiCall::Turn(Box::new(read::conversation(&body, ids.join(" "))?)))
             }
             ("POST", "/v1/messages/count_tokens") => {
                 let body = request.json()?;
                 read::check(&body)?;
-                Ok(Ask::Value(json!({"input_tokens": (request.body.len() / 4).max(1)})))
+                Ok(ApiCall::Value(json!({"input_tokens": (request.body.len() / 4).max(1)})))
             }
-            ("GET", "/v1/models") => Ok(Ask::Value(models())),
-            _ => Ok(Ask::Unknown),
+            ("GET", "/v1/models") => Ok(ApiCall::Value(models())),
+            _ => Ok(ApiCall::Unknown),
         }
     }
 
-    fn stream(&self, plan: &Plan) -> Vec<Frame> {
+    fn stream(&self, plan: &ResponsePlan) -> Vec<Frame> {
         write::stream(plan)
     }
 
-    fn whole(&self, plan: &Plan) -> Value {
+    fn whole(&self, plan: &ResponsePlan) -> Value {
         write::whole(plan)
     }
 

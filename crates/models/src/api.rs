@@ -1,4 +1,4 @@
-//! What an API must be able to do, and the table of all.
+//! The trait that every API implements, and the list of all.
 
 use bytes::Bytes;
 use http::{HeaderMap, Method};
@@ -8,56 +8,56 @@ use crate::anthropic::Anthropic;
 use crate::conversation::Conversation;
 use crate::gemini::Gemini;
 use crate::openai::OpenAi;
-use crate::plan::{Failure, Plan};
-use crate::play::Frame;
+use crate::response_plan::{Failure, ResponsePlan};
+use crate::stream_body::Frame;
 use crate::usage::Usage;
 
-/// A model API: reads requests, writes plans.
+/// A model API: reads requests and writes responses.
 pub(crate) trait Api: Sync {
-    /// How records name it.
+    /// The name used in records.
     fn name(&self) -> &'static str;
 
-    /// A line of shell that starts the API's program with the server at this address.
+    /// A shell command that starts the API's program with the server at this address.
     fn program(&self, url: &str) -> String;
 
-    /// Whether the request is for this API, also at an address that it does not know.
+    /// Whether the request is for this API, even if the API does not know its path.
     fn owns(&self, request: &Request) -> bool;
 
-    /// What the request asks for. A failure is the answer to a malformed request.
-    fn read(&self, request: &Request) -> Result<Ask, Failure>;
+    /// Parses the request. A failure is the answer to a malformed one.
+    fn read(&self, request: &Request) -> Result<ApiCall, Failure>;
 
-    /// A response as a stream of events. `End::Hang` and `End::Cut` need no frame.
-    fn stream(&self, plan: &Plan) -> Vec<Frame>;
+    /// The events of a streamed response. `End::Hang` and `End::Cut` need no frame.
+    fn stream(&self, plan: &ResponsePlan) -> Vec<Frame>;
 
-    /// A response as one value.
-    fn whole(&self, plan: &Plan) -> Value;
+    /// A response that is not streamed.
+    fn whole(&self, plan: &ResponsePlan) -> Value;
 
-    /// The error of a model that there is not.
+    /// The error for an unknown model.
     fn no_model(&self, model: &str) -> Failure;
 
     /// The body of an error.
     fn failure(&self, failure: &Failure, id: &str) -> Value;
 
-    /// Headers of every answer; `failure` if it is an error.
+    /// The headers of every answer; `failure` is set if it is an error.
     fn headers(&self, id: &str, failure: Option<&Failure>) -> Vec<(String, String)>;
 
-    /// The usage as the API's words can tell it.
-    fn told(&self, usage: Usage) -> Usage {
+    /// The usage as this API can report it.
+    fn reported_usage(&self, usage: Usage) -> Usage {
         usage
     }
 }
 
-/// All APIs. The first that owns a request answers it.
+/// All APIs. The first one that owns a request answers it.
 pub(crate) fn apis() -> [&'static dyn Api; 3] {
     [&Anthropic, &Gemini, &OpenAi]
 }
 
-/// Lines of shell that start each API's program with the server at this address.
+/// Shell commands that start each API's program with the server at this address.
 pub fn programs(url: &str) -> Vec<String> {
     apis().map(|api| api.program(url)).to_vec()
 }
 
-/// A request, whole.
+/// A complete request.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) method: Method,
@@ -70,14 +70,14 @@ pub(crate) struct Request {
 
 /// What a request asks for.
 #[derive(Debug)]
-pub(crate) enum Ask {
-    /// A response of the model.
+pub(crate) enum ApiCall {
+    /// A turn of the model.
     Turn(Box<Conversation>),
-    /// What can be answered at once.
+    /// A value to answer with at once.
     Value(Value),
-    /// What the program asks for itself and no text can answer, as a stream. It tells no usage.
+    /// A stream for a call on the program's own behalf that plain text cannot answer. It reports no usage.
     Stream(Vec<Frame>),
-    /// Nothing that the API knows.
+    /// The API does not know the request.
     Unknown,
 }
 
@@ -90,7 +90,7 @@ impl Request {
     pub(crate) fn json(&self) -> Result<Value, Failure> {
         match serde_json::from_slice(&self.body) {
             Ok(value @ Value::Object(_)) => Ok(value),
-            Ok(_) => Err(Failure::new(400, "failed to read the body: it is no JSON object")),
+            Ok(_) => Err(Failure::new(400, "failed to read the body: it is not a JSON object")),
             Err(error) => Err(Failure::new(400, format!("failed to read the body: {error}"))),
         }
     }

@@ -1,8 +1,8 @@
 //! The Gemini API, as Gemini CLI calls it.
 //!
-//! `POST …/models/MODEL:streamGenerateContent?alt=sse`, `:generateContent` and `:countTokens`;
-//! `GET …/models` and `…/models/MODEL`. What stands before `models` is no matter: `/v1beta`, a
-//! prefix of the base URL, a project of Vertex AI.
+//! `POST …/models/MODEL:streamGenerateContent?alt=sse`, `:generateContent` and `:countTokens`; `GET
+//! …/models` and `…/models/MODEL`. The path before `models` does not matter: `/v1beta`, a prefix of the
+//! base URL, a Vertex AI project.
 
 mod gemini_cli;
 mod read;
@@ -10,12 +10,11 @@ mod write;
 
 use serde_json::{Value, json};
 
-use crate::api::{Api, Ask, Request};
-use crate::plan::{Failure, Plan};
-use crate::play::Frame;
+use crate::api::{Api, ApiCall, Request};
+use crate::response_plan::{Failure, ResponsePlan};
+use crate::stream_body::Frame;
 use crate::usage::Usage;
 
-/// The Gemini API.
 pub(crate) struct Gemini;
 
 impl Api for Gemini {
@@ -32,10 +31,10 @@ impl Api for Gemini {
     fn owns(&self, request: &Request) -> bool {
         request.path.starts_with("/v1beta")
             || request.header("x-goog-api-key").is_some()
-            || gemini_cli::asks(request)
+            || gemini_cli::is_gemini_cli(request)
     }
 
-    fn read(&self, request: &Request) -> Result<Ask, Failure> {
+    fn read(&self, request: &Request) -> Result<ApiCall, Failure> {
         match (request.method.as_str(), target(&request.path)) {
             ("POST", Some((model, "streamGenerateContent"))) => {
                 if !request.query.split('&').any(|pair| pair == "alt=sse") {
@@ -47,21 +46,21 @@ impl Api for Gemini {
             ("POST", Some((model, "generateContent"))) => turn(request, model, false),
             ("POST", Some((_, "countTokens"))) => {
                 request.json()?;
-                Ok(Ask::Value(json!({"totalTokens": (request.body.len() / 4).max(1)})))
+                Ok(ApiCall::Value(json!({"totalTokens": (request.body.len() / 4).max(1)})))
             }
-            ("GET", Some((name, ""))) => Ok(Ask::Value(model(name))),
+            ("GET", Some((name, ""))) => Ok(ApiCall::Value(model(name))),
             ("GET", None) if request.path.ends_with("/models") => {
-                Ok(Ask::Value(json!({"models": [model("gemini-scripted")]})))
+                Ok(ApiCall::Value(json!({"models": [model("gemini-scripted")]})))
             }
-            _ => Ok(Ask::Unknown),
+            _ => Ok(ApiCall::Unknown),
         }
     }
 
-    fn stream(&self, plan: &Plan) -> Vec<Frame> {
+    fn stream(&self, plan: &ResponsePlan) -> Vec<Frame> {
         write::stream(plan)
     }
 
-    fn whole(&self, plan: &Plan) -> Value {
+    fn whole(&self, plan: &ResponsePlan) -> Value {
         write::whole(plan)
     }
 
@@ -77,31 +76,31 @@ impl Api for Gemini {
         Vec::new()
     }
 
-    /// What is put into a cache has no word here: it is read like the rest.
-    fn told(&self, usage: Usage) -> Usage {
+    /// This API does not report cache writes; they count as normal input.
+    fn reported_usage(&self, usage: Usage) -> Usage {
         Usage { input: usage.input.saturating_add(usage.cache_create), cache_create: 0, ..usage }
     }
 }
 
-/// The model of an address, and what is asked of it.
+/// The model and the method in a path.
 fn target(path: &str) -> Option<(&str, &str)> {
     let (_, last) = path.rsplit_once("/models/")?;
     let (model, method) = last.split_once(':').unwrap_or((last, ""));
     (!model.is_empty() && !last.contains('/')).then_some((model, method))
 }
 
-fn turn(request: &Request, model: &str, stream: bool) -> Result<Ask, Failure> {
+fn turn(request: &Request, model: &str, stream: bool) -> Result<ApiCall, Failure> {
     let mut conversation = read::conversation(&request.json()?, model, stream)?;
-    if gemini_cli::asks(request) {
-        conversation.side = gemini_cli::side(&conversation);
+    if gemini_cli::is_gemini_cli(request) {
+        conversation.side = gemini_cli::side_answer(&conversation);
     }
-    if gemini_cli::asks_once(request) {
-        conversation.entries = gemini_cli::given_up(conversation.entries);
+    if gemini_cli::has_one_prompt(request) {
+        conversation.entries = gemini_cli::mark_abandoned(conversation.entries);
     }
-    Ok(Ask::Turn(Box::new(conversation)))
+    Ok(ApiCall::Turn(Box::new(conversation)))
 }
 
-/// Any model is played.
+/// Every model name is accepted.
 fn model(name: &str) -> Value {
     json!({
         "name": format!("models/{name}"),

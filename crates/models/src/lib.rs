@@ -1,52 +1,53 @@
 //! Scripted model servers: the model APIs that coding agents call, on 127.0.0.1, with no key.
 //!
-//! What the model answers stands in the prompt itself, as steps in double square brackets:
+//! The prompt itself contains the model's answer, as steps in double square brackets:
 //!
 //! ```text
 //! [[think about it]] [[tool Bash {"command":"echo hi"}]] [[say it printed {result}]]
 //! ```
 //!
-//! [`STEPS`] lists them, [`PLACEHOLDERS`] what is filled into texts. A call of tools and a `stop` end a response; the steps after it
-//! belong to the next request. The server keeps no conversations: where a script stands is read
-//! from the request, by counting the model's responses since the last prompt that has markers.
+//! [`STEPS`] lists the steps, [`PLACEHOLDERS`] what can be filled into texts. A tool call or a `stop` ends
+//! a response; the following steps belong to the next request. The server stores no conversations: it finds
+//! the position in a script by counting the model's responses in the request since the last prompt with
+//! markers.
 //!
-//! # The way of a request
+//! # How a request is answered
 //!
 //! ```text
-//! bytes ─► server ─► Api::read ─► Conversation ─► Scene (script and place) ─► Plan ─► Api::stream ─► bytes
+//! bytes ─► server ─► Api::read ─► Conversation ─► ResponseSteps ─► ResponsePlan ─► Api::stream ─► bytes
 //! ```
 //!
-//! # How an API is added
+//! # How to add an API
 //!
-//! 1. A file `NAME.rs` (with `NAME/read.rs` and `NAME/write.rs` beside it) with a unit type that
-//!    implements `api::Api`; `anthropic` is the model to follow.
-//! 2. `owns` says which requests are its own, known or not, so that a 404 has its form.
-//! 3. `read` makes an `api::Ask` of a request: a turn (a `conversation::Conversation`), a
-//!    value to answer at once (lists of models, counts of tokens), a stream that no script plays,
-//!    or unknown.
-//! 4. `stream` and `whole` write a `plan::Plan` in the API's words, `failure` an error.
-//! 5. `program` says how the program that calls it is told of the server.
-//! 6. One line in `api::apis`, and a file in `tests/wire` that reads the API's words from a socket.
+//! 1. Write `NAME.rs` (with `NAME/read.rs` and `NAME/write.rs`) with a unit type that implements
+//!    `api::Api`; follow `anthropic`.
+//! 2. `owns` says which requests belong to the API, even unknown ones, so that a 404 has its format.
+//! 3. `read` parses a request into an `api::ApiCall`: a turn (a `conversation::Conversation`), a value to
+//!    answer at once (model lists, token counts), a stream without a script, or unknown.
+//! 4. `stream` and `whole` write a `response_plan::ResponsePlan` in the API's format, `failure` an error.
+//! 5. `program` returns the command that points the API's program at the server.
+//! 6. Add one line to `api::apis`, and a file to `tests/wire` that checks the API over a socket.
 //!
-//! Reading decides what is a side call of the program (a title, a summary, a probe) and gives its
-//! answer in `Conversation::side`; a side call never plays the script.
+//! `read` also recognises calls that a program makes on its own behalf (a title, a summary, a probe) and
+//! puts the answer into `Conversation::side`. Such a call never plays the script.
 
 mod anthropic;
 mod api;
 mod conversation;
 mod gemini;
+mod json;
 mod openai;
-mod plan;
-mod play;
-mod record;
-mod sample;
-mod scene;
+mod planner;
+mod request_record;
+mod response_plan;
+mod schema_sample;
 mod script;
 mod server;
+mod stream_body;
 mod usage;
 
 pub use api::programs;
-pub use record::Seen;
+pub use request_record::Seen;
 pub use script::{PLACEHOLDERS, STEPS};
 pub use server::{ModelServer, Options};
 pub use usage::Usage;

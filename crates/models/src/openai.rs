@@ -1,16 +1,16 @@
 //! The OpenAI Responses API, as Codex calls it.
 //!
-//! `POST /v1/responses`, streamed or whole; `GET /v1/models`. A websocket is refused with the
-//! status that makes Codex's own provider go on over HTTP at once.
+//! `POST /v1/responses`, streamed or whole; `GET /v1/models`. A WebSocket is refused with the status that
+//! makes Codex switch to HTTP at once.
 //!
-//! What steps of a script are here:
+//! How script steps look in this API:
 //!
 //! ```text
 //! [[tool exec_command {"cmd":"ls"}]]            a function_call
 //! [[tool apply_patch "*** Begin Patch\n…"]]     a custom_tool_call, if the tool is offered so
 //! [[tool mcp__server.echo {"text":"hi"}]]       NAMESPACE.NAME
 //! [[tool web_search {"action":{…}}]]            the fields of a web_search_call; the API runs it,
-//!                                               so that the response goes on
+//!                                               so the response continues
 //! [[stop max_tokens]] [[stop REASON]]           response.incomplete
 //! [[fail 429 usage_limit_reached]]              the code of the error, or its type
 //! ```
@@ -22,11 +22,10 @@ mod write;
 
 use serde_json::{Value, json};
 
-use crate::api::{Api, Ask, Request};
-use crate::plan::{Failure, Plan};
-use crate::play::Frame;
+use crate::api::{Api, ApiCall, Request};
+use crate::response_plan::{Failure, ResponsePlan};
+use crate::stream_body::Frame;
 
-/// The Responses API.
 pub(crate) struct OpenAi;
 
 impl Api for OpenAi {
@@ -47,31 +46,31 @@ impl Api for OpenAi {
         }) || request.header("originator").is_some()
     }
 
-    fn read(&self, request: &Request) -> Result<Ask, Failure> {
+    fn read(&self, request: &Request) -> Result<ApiCall, Failure> {
         match (request.method.as_str(), request.path.as_str()) {
             ("POST", "/v1/responses") => {
                 let body = request.json()?;
                 let conversation = read::conversation(&body, request.header("thread-id"))?;
                 Ok(if codex::wants_compaction(&body) {
                     let summary = codex::summary(&conversation);
-                    Ask::Stream(events::compaction(&conversation.model, &summary))
+                    ApiCall::Stream(events::compaction(&conversation.model, &summary))
                 } else {
-                    Ask::Turn(Box::new(conversation))
+                    ApiCall::Turn(Box::new(conversation))
                 })
             }
             ("GET", "/v1/responses") if request.header("upgrade").is_some() => {
-                Err(Failure::new(426, "there is no websocket here: post to /v1/responses"))
+                Err(Failure::new(426, "WebSockets are not supported; post to /v1/responses"))
             }
-            ("GET", "/v1/models") => Ok(Ask::Value(models())),
-            _ => Ok(Ask::Unknown),
+            ("GET", "/v1/models") => Ok(ApiCall::Value(models())),
+            _ => Ok(ApiCall::Unknown),
         }
     }
 
-    fn stream(&self, plan: &Plan) -> Vec<Frame> {
+    fn stream(&self, plan: &ResponsePlan) -> Vec<Frame> {
         events::stream(plan)
     }
 
-    fn whole(&self, plan: &Plan) -> Value {
+    fn whole(&self, plan: &ResponsePlan) -> Value {
         write::whole(plan)
     }
 
@@ -89,7 +88,7 @@ impl Api for OpenAi {
     }
 }
 
-/// For all clients, and, as `models`, for Codex: no more than it knows itself.
+/// `data` is for all clients; `models` is for Codex, which then uses its built-in list.
 fn models() -> Value {
     let model = json!({
         "id": "gpt-scripted", "object": "model", "created": 1_767_225_600, "owned_by": "agentwire",

@@ -1,4 +1,4 @@
-//! Listens, and brings each request to its API and its answer back.
+//! Accepts connections and passes each request to its API.
 
 mod answer;
 mod attempts;
@@ -15,24 +15,24 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-use crate::record::{Record, Seen};
+use crate::request_record::{Record, Seen};
 use crate::usage::Usage;
 use attempts::Attempts;
 
-/// How a server is started.
+/// How to start a server.
 #[derive(Clone, Default)]
 pub struct Options {
-    /// The port on 127.0.0.1; 0 takes a free one.
+    /// The port on 127.0.0.1; 0 selects a free one.
     pub port: u16,
-    /// Called with each request when its answer begins.
+    /// Called for each request when its answer starts.
     pub watch: Option<Watch>,
 }
 
 type Watch = Arc<dyn Fn(&Seen) + Send + Sync>;
 
-/// A running server. It ends when this is dropped, and all connections with it.
+/// A running server. Dropping it ends the server and all its connections.
 ///
-/// It runs on a thread of its own, so that tests with and without a runtime can use it.
+/// It runs on its own thread, so tests with and without a runtime can use it.
 pub struct ModelServer {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -41,7 +41,7 @@ pub struct ModelServer {
 }
 
 impl ModelServer {
-    /// Starts a server; it takes requests when this returns.
+    /// Starts a server; it accepts requests when this returns.
     pub fn start(options: Options) -> io::Result<Self> {
         let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, options.port))?;
         listener.set_nonblocking(true)?;
@@ -52,7 +52,7 @@ impl ModelServer {
         let serving = Arc::clone(&shared);
         let thread =
             std::thread::Builder::new().name("model-server".to_owned()).spawn(move || {
-                // What is left running ends with the runtime.
+                // Open connections end with the runtime.
                 runtime.block_on(async {
                     tokio::select! {
                         () = serve(listener, serving) => {}
@@ -63,7 +63,7 @@ impl ModelServer {
         Ok(Self { address, shared, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -73,17 +73,17 @@ impl ModelServer {
         format!("http://{}", self.address)
     }
 
-    /// The last requests, oldest first; of very many or very large ones only the newest are kept.
+    /// The last requests, oldest first. If they are very many or very large, only the newest are kept.
     pub fn requests(&self) -> Vec<Seen> {
         self.shared.record().requests()
     }
 
-    /// Requests for addresses that no API knows.
+    /// Requests for paths that no API knows.
     pub fn unknown(&self) -> Vec<Seen> {
         self.shared.record().unknown()
     }
 
-    /// The usage that clients were told, of all responses together.
+    /// The total usage reported to clients.
     pub fn reported(&self) -> Usage {
         self.shared.record().reported()
     }
@@ -106,12 +106,11 @@ impl std::fmt::Debug for ModelServer {
     }
 }
 
-/// What all connections have in common.
 struct Shared {
     record: Mutex<Record>,
     attempts: Mutex<Attempts>,
     watch: Option<Watch>,
-    /// Makes ids unlike those of any server before.
+    /// Makes ids different from those of earlier servers.
     salt: u64,
     count: AtomicU64,
 }
@@ -145,7 +144,7 @@ async fn serve(listener: std::net::TcpListener, shared: Arc<Shared>) {
     let Ok(listener) = TcpListener::from_std(listener) else { return };
     loop {
         let Ok((stream, _)) = listener.accept().await else {
-            // Out of descriptors: others will end.
+            // Out of file descriptors until other connections close.
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
             continue;
         };

@@ -1,18 +1,18 @@
-//! What a response says it cost.
+//! The token counts of a response.
 
 use std::ops::{Add, AddAssign};
 
-/// Tokens of one response, or of several. `input` is what was read anew: tokens from the cache are
-/// not in it, whatever an API's own form adds up.
+/// Tokens of one response or of several. `input` excludes tokens from the cache, even if an API's own
+/// format includes them.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub struct Usage {
-    /// Tokens read, without those from the cache.
+    /// Tokens read, except those from the cache.
     pub input: u64,
     /// Tokens written.
     pub output: u64,
     /// Tokens read from the cache.
     pub cache_read: u64,
-    /// Tokens put into the cache.
+    /// Tokens written to the cache.
     pub cache_create: u64,
 }
 

@@ -4,6 +4,7 @@
 //! encoded again to stand inside another JSON text: [`Text`] and [`Json`] write it as it is.
 
 mod line;
+mod object;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,6 +15,7 @@ use serde::ser::{Serialize, SerializeStruct, Serializer};
 use serde_json::value::RawValue;
 
 pub use line::{WriteError, has_separator, on_one_line, write_line, write_value};
+pub use object::JsonObject;
 
 /// The name by which serde_json's serializer knows a fragment that is to be written as it is.
 /// It belongs to `RawValue`, whose safe constructors all parse the text again; ours was parsed.
@@ -148,6 +150,11 @@ impl JsonSchema for Text<'_> {
 #[derive(Clone)]
 pub struct Json<'a>(Cow<'a, str>);
 
+impl Json<'static> {
+    /// An object without fields.
+    pub const EMPTY: Self = Self(Cow::Borrowed("{}"));
+}
+
 impl<'a> Json<'a> {
     /// A value whose text the caller knows to be JSON on one line ([`on_one_line`]). Nothing is checked.
     pub fn trusted(text: impl Into<Cow<'a, str>>) -> Self {
@@ -173,6 +180,11 @@ impl<'a> Json<'a> {
     /// The exact text.
     pub fn get(&self) -> &str {
         &self.0
+    }
+
+    /// The exact text, to keep.
+    pub fn into_text(self) -> String {
+        self.0.into_owned()
     }
 
     /// Decodes it.

@@ -25,7 +25,7 @@ pub use command::{
 pub use error::{ErrorCode, GatewayError};
 pub use event::{Event, EventKind};
 pub use id::{MAIN_AGENT, RequestId, SessionId};
-pub use json::{Json, Text};
+pub use json::{Json, JsonObject, Text};
 pub use native::{Lines, Native, NativeLine, Stream};
 pub use profile::Profile;
 pub use reply::{OpenRequest, Resume, SessionDetails};

@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::config::{
-    AgentDefinition, ApprovalMode, HOOK_EVENTS, HookMatcher, McpServer, OnLimit, OutputFormat,
-    SandboxMode, SandboxNetwork, SandboxSettings, SandboxViolations, SessionConfig, SystemPrompt,
+    AgentDefinition, ApprovalMode, HookMatcher, McpServer, OnLimit, OutputFormat, SandboxMode,
+    SandboxNetwork, SandboxSettings, SandboxViolations, SessionConfig, SystemPrompt,
     SystemPromptPreset, check_variables,
 };
 use crate::command::Prompt;
@@ -118,6 +118,8 @@ pub struct NewSession {
     /// Who starts it may not do everything: it resumes no session without the guards of the operator. No
     /// wire carries this; the server knows it from the client's token.
     pub is_limited: bool,
+    /// Its hooks have the agent's own names: one that is not known here is passed on, and not refused.
+    pub has_native_hooks: bool,
 }
 
 impl NewSession {
@@ -135,6 +137,7 @@ impl NewSession {
             key: None,
             client: None,
             is_limited: false,
+            has_native_hooks: false,
         }
     }
 }

@@ -137,7 +137,6 @@ fn what_a_command_does_not_have_is_refused_by_name() {
         (start(r#""config":{"sandbox":{"enabeld":true}}"#), "config.sandbox.enabeld"),
         (start(r#""config":{"mcpServers":{"a":{"cmd":"x"}}}"#), "config.mcpServers.a.cmd"),
         (start(r#""config":{"hooks":{"Stop":[{"matchr":"x"}]}}"#), "config.hooks.Stop.matchr"),
-        (start(r#""config":{"hooks":{"OnLunch":[]}}"#), "OnLunch"),
         (start(r#""config":{"agentType":"codex"}"#), "config.agentType is codex"),
         (start(r#""config":{"maxTurns":0}"#), "maxTurns is 0"),
         (

@@ -3,6 +3,7 @@
 //! A client that does not read slows only itself: events wait in the store, and once too much waits for
 //! it, it is not listened to either.
 
+mod asks;
 mod calls;
 mod command_queue;
 mod follow;
@@ -15,18 +16,16 @@ use agentwire_dialects::front::{Ask, Effect, Front, Outbox, Reply};
 use agentwire_protocol::{Call, Command, ErrorCode, GatewayError, SessionId};
 use agentwire_sessions::blocking::blocking_if_long;
 use agentwire_sessions::budget::Share;
-use agentwire_sessions::hub::message_of;
-use agentwire_sessions::session::Client;
 use agentwire_sessions::store::Batch;
 use agentwire_sessions::{Hub, SessionHandle};
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use tokio::task::{self, JoinError, JoinSet, coop};
+use tokio::task::{self, JoinSet, coop};
 use tokio::time::Instant;
 use uuid::Uuid;
 
 use self::calls::{Answered, Shares};
-use self::command_queue::{Queue, Queued};
+use self::command_queue::Queue;
 use self::follow::{Follows, Seen};
 use crate::connection::{Connection, Farewell, Incoming};
 
@@ -351,182 +350,6 @@ impl Pump<'_> {
         let message = "too many sessions are watched on one connection; open another";
         let error = GatewayError::new(ErrorCode::Overloaded, message);
         self.front.on_lost(session, error, &mut self.out);
-    }
-
-    fn client(&self) -> Client {
-        Client { name: self.terms.client.clone(), is_limited: self.terms.is_limited }
-    }
-
-    fn ask(&mut self, call: Call, ask: Ask) {
-        if let Err(error) = (self.terms.may)(&ask) {
-            return self.front.on_reply(call, Err(error), &mut self.out);
-        }
-        let hub = self.hub.clone();
-        match ask {
-            Ask::Command(session, command) => match hub.session(&session) {
-                Ok(session) => {
-                    let session = session.of_client(&self.client());
-                    self.post(Some(call), session, command);
-                }
-                Err(error) => match message_of(&command) {
-                    None => self.front.on_reply(call, Err(error), &mut self.out),
-                    id => drop(self.spawn(call, calls::unheard(hub, call, session, id, error))),
-                },
-            },
-            Ask::Start(_)
-            | Ask::Session(_)
-            | Ask::Own(_)
-            | Ask::Sessions { .. }
-            | Ask::Events { .. }
-            | Ask::Look(_)
-                if self.open() >= OPEN_CALLS =>
-            {
-                let error = GatewayError::new(ErrorCode::Overloaded, "too many calls are open");
-                self.front.on_reply(call, Err(error), &mut self.out);
-            }
-            Ask::Start(mut new) => {
-                new.key = new.key.map(|key| Hub::key_of(&self.terms.keys, &key));
-                new.is_limited = self.terms.is_limited;
-                new.client = self.terms.client.as_deref().map(str::to_owned);
-                let share = self.share.clone();
-                self.spawn(call, calls::start(hub, call, *new, share));
-            }
-            Ask::Session(id) => drop(self.spawn(call, calls::session(hub, call, id))),
-            Ask::Own(id) => {
-                let client = self.terms.client.clone();
-                self.spawn(call, calls::own(hub, call, id, client));
-            }
-            Ask::Look(look) => {
-                self.pages.push_back((call, calls::look(hub, call, look).boxed()));
-            }
-            Ask::Sessions { limit } => {
-                self.pages.push_back((call, calls::sessions(hub, call, limit).boxed()));
-            }
-            Ask::Events { session, after, limit } => {
-                let page = calls::events(hub, call, session, after, limit);
-                self.pages.push_back((call, page.boxed()));
-            }
-        }
-    }
-
-    /// Gives a command to a session, once there is room. Commands keep their order, but for those that
-    /// may overtake the ones that wait.
-    fn post(&mut self, call: Option<Call>, handle: SessionHandle, command: Command) {
-        let message_id = message_of(&command);
-        let waits =
-            self.queue.has(handle.id()) && !agentwire_sessions::session::overtakes(&command);
-        let unsent = match waits {
-            true => Box::new(command),
-            false => match handle.post(command, self.share.clone()) {
-                Ok(answer) => {
-                    return self.sent(call, handle.id().clone(), message_id, answer);
-                }
-                Err(command) => command,
-            },
-        };
-        let share = self.share.clone();
-        self.queue.push(Queued { handle, call, command: unsent, share });
-    }
-
-    /// There is room for what waits for that session.
-    fn catch_up(&mut self, session: &SessionId) {
-        while let Some(Queued { handle, call, command, share }) = self.queue.pop(session) {
-            let message_id = message_of(&command);
-            match handle.post(*command, share.clone()) {
-                Ok(answer) => self.sent(call, session.clone(), message_id, answer),
-                Err(command) => {
-                    return self.queue.put_back(Queued { handle, call, command, share });
-                }
-            }
-        }
-    }
-
-    fn sent(
-        &mut self,
-        call: Option<Call>,
-        session: SessionId,
-        message_id: Option<String>,
-        answer: impl Future<Output = agentwire_sessions::session::Answered> + Send + 'static,
-    ) {
-        let hub = self.hub.clone();
-        self.commands.push(calls::command(hub, call, session, message_id, answer).boxed());
-    }
-
-    fn next_page(&mut self) {
-        if self.page.is_none()
-            && let Some((call, page)) = self.pages.pop_front()
-        {
-            self.page = Some(self.spawn(call, page));
-        }
-    }
-
-    fn spawn(
-        &mut self,
-        call: Call,
-        work: impl Future<Output = Answered> + Send + 'static,
-    ) -> task::Id {
-        let id = self.calls.spawn(work).id();
-        self.names.insert(id, call);
-        id
-    }
-
-    fn came_back(&mut self, back: Result<(task::Id, Answered), JoinError>) {
-        let id = back.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
-        let call = self.names.remove(&id);
-        self.page.take_if(|page| *page == id);
-        match back {
-            Ok((_, answered)) => self.answered(answered),
-            Err(error) => {
-                tracing::error!(%error, "a call failed");
-                let Some(call) = call else { return };
-                let error = GatewayError::new(ErrorCode::Internal, "agentwire failed in this call");
-                self.front.on_reply(call, Err(error), &mut self.out);
-            }
-        }
-    }
-
-    fn answered(&mut self, answered: Answered) {
-        let Answered { call, reply, started, after, shares } = answered;
-        let Some(call) = call else {
-            if let Err(error) = reply {
-                tracing::debug!(%error.message, "a session does not end by itself");
-            }
-            return;
-        };
-        if let Some(handle) = started {
-            let id = handle.id().clone();
-            let mut reply = reply;
-            // One that is watched already is not yet shown up to its new beginning.
-            if let (Ok(Reply::Started { after, .. }), Some(shown)) =
-                (&mut reply, self.follows.shown(&id))
-            {
-                *after = shown.min(*after);
-            }
-            if let Closing::Finish { .. } = self.terms.closing {
-                self.own.insert(id.clone(), handle.clone());
-            }
-            self.front.on_reply(call, reply, &mut self.out);
-            if self.is_stopping {
-                self.post(None, handle, Command::Stop);
-            } else if self.is_closed {
-                self.out.finish(&id);
-            }
-            return;
-        }
-        if shares.is_some() {
-            self.paged = shares;
-            let size = match &reply {
-                Ok(Reply::Events { events, .. }) => events.get().len(),
-                Ok(_) | Err(_) => 0,
-            };
-            return blocking_if_long(size, || self.front.on_reply(call, reply, &mut self.out));
-        }
-        match after {
-            Some((session, until)) if self.follows.shown(&session).is_some_and(|at| at < until) => {
-                self.held.push(Held { session, until, call, reply });
-            }
-            Some(_) | None => self.front.on_reply(call, reply, &mut self.out),
-        }
     }
 
     fn seen(&mut self, seen: Seen, connection: &Connection) {

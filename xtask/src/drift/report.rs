@@ -1,4 +1,4 @@
-//! The report: a table of programs, and what is new of each.
+//! The report: a table of programs, and what is new in each.
 
 #[cfg(test)]
 mod tests;
@@ -8,19 +8,19 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::residue::{Residue, Seen};
+use super::residue::{Observed, Residue};
 use super::scenarios::Column;
 
 const HEAD: [&str; 6] = ["program", "pinned", "found", "scenarios", "new messages", "new fields"];
 
-/// How much of what went wrong is told.
+/// How many characters of an error to show.
 const ERROR: usize = 300;
 
 pub(super) struct Report {
     pub(super) rows: Vec<Row>,
 }
 
-/// A program.
+/// The results of one program.
 pub(super) struct Row {
     name: String,
     pinned: String,
@@ -32,7 +32,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    pub(super) fn new(column: Column, seen: Seen, known: &Residue) -> Self {
+    pub(super) fn new(column: Column, observed: Observed, known: &Residue) -> Self {
         let (passed, failed): (Vec<_>, Vec<_>) =
             column.scenarios.into_iter().partition(|(_, error)| error.is_none());
         let failed = failed.into_iter().map(|(name, error)| (name, error.unwrap_or_default()));
@@ -42,8 +42,8 @@ impl Row {
             version: column.version,
             passed: passed.len(),
             failed: failed.collect(),
-            new: seen.residue.beyond(known),
-            examples: seen.examples,
+            new: observed.residue.beyond(known),
+            examples: observed.examples,
         }
     }
 
@@ -67,8 +67,8 @@ impl Row {
         ]
     }
 
-    /// What is to be looked at: what it is, its name, and more of it.
-    fn news(&self) -> impl Iterator<Item = (&'static str, &str, Option<String>)> {
+    /// What to look at: its type, its name, and details.
+    fn findings(&self) -> impl Iterator<Item = (&'static str, &str, Option<String>)> {
         let failed = self.failed.iter().map(|(name, error)| {
             let words = error.split_whitespace().collect::<Vec<_>>().join(" ");
             ("failed", name.as_str(), Some(words.chars().take(ERROR).collect()))
@@ -88,7 +88,7 @@ impl Report {
         self.rows.iter().any(Row::has_drift)
     }
 
-    /// For a terminal.
+    /// Plain text for a terminal.
     pub(super) fn text(&self) -> String {
         let rows: Vec<_> = std::iter::once(HEAD.map(str::to_owned))
             .chain(self.rows.iter().map(Row::cells))
@@ -107,7 +107,7 @@ impl Report {
         }
         for row in self.rows.iter().filter(|row| row.has_drift()) {
             let _ = writeln!(text, "\n{} {}", row.name, row.version);
-            for (what, name, more) in row.news() {
+            for (what, name, more) in row.findings() {
                 let _ = writeln!(text, "  {what:11}  {}", printable(name));
                 if let Some(more) = more {
                     let _ = writeln!(text, "  {:11}  {}", "", printable(&more));
@@ -125,7 +125,7 @@ impl Report {
         }
         for row in self.rows.iter().filter(|row| row.has_drift()) {
             let _ = writeln!(text, "\n## {} {}\n", row.name, row.version);
-            for (what, name, more) in row.news() {
+            for (what, name, more) in row.findings() {
                 let _ = write!(text, "- {what}: {}", quoted(name));
                 match more {
                     Some(more) => drop(writeln!(text, ": {}", quoted(&more))),
@@ -158,16 +158,16 @@ impl Report {
     }
 
     fn verdict(&self) -> &'static str {
-        if self.has_drift() { "there is drift" } else { "nothing new" }
+        if self.has_drift() { "drift found" } else { "nothing new" }
     }
 }
 
-/// Text of a program, on a terminal.
+/// Removes control characters.
 fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
-/// As code, whatever it holds.
+/// As Markdown code.
 fn quoted(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let (fence, text) = ("`".repeat(longest + 1), printable(text));

@@ -1,5 +1,5 @@
-//! What of the programs' lines no unified event carries: messages that are only kept, and fields of other
-//! messages that nobody reads. Read from the logs of sessions, with the dialects' own account of it.
+//! What the programs send and no unified event carries: messages that are only logged, and fields of other
+//! messages that are never read. Determined by the dialects from the logs of sessions.
 
 #[cfg(test)]
 mod tests;
@@ -19,7 +19,7 @@ use serde_json::Value;
 use super::Failure;
 use super::scenarios::Column;
 
-/// Where a message says which of its kind it is, beside its `type` or `method`.
+/// Fields that name the kind of a message, in addition to `type` or `method`.
 const KINDS: [&str; 10] = [
     "/subtype",
     "/request/subtype",
@@ -33,15 +33,15 @@ const KINDS: [&str; 10] = [
     "/params/update/sessionUpdate",
 ];
 
-/// How much of a line is shown as an example.
+/// How many characters of a line to show as an example.
 const EXAMPLE: usize = 400;
 
-/// What nobody carries.
+/// What no unified event carries.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Residue {
-    /// The names of messages that are only kept.
+    /// Messages that are only logged.
     pub(super) messages: BTreeSet<String>,
-    /// Fields of the others, each after the name of its message.
+    /// Unread fields of the other messages, each after the name of its message.
     pub(super) fields: BTreeSet<String>,
 }
 
@@ -51,7 +51,7 @@ impl Residue {
         self.fields.extend(other.fields.iter().cloned());
     }
 
-    /// What is in this one alone. Of a message that is new as a whole, fields are not told one by one.
+    /// What is new compared with `known`. The fields of a new message are not listed one by one.
     pub(super) fn beyond(&self, known: &Self) -> Self {
         let messages: BTreeSet<String> =
             self.messages.difference(&known.messages).cloned().collect();
@@ -63,29 +63,28 @@ impl Residue {
     }
 }
 
-/// What was found in the logs of a program.
+/// What the logs of one program contain.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct Observed {
     pub(super) residue: Residue,
-    /// The beginning of a line, by the name of its message.
+    /// The start of a line, by the name of its message.
     pub(super) examples: BTreeMap<String, String>,
 }
 
-impl Seen {
-    /// Reads all logs in a directory.
+impl Observed {
     pub(super) fn of(column: &Column, directory: &Path) -> Result<Self, Failure> {
         let failed = |error| Failure::of(format!("read the logs of {}", column.name))(error);
         let dialect = driver(column.agent, Some(&column.driver))
             .map_err(|error| failed(io::Error::other(error.message)))?;
-        let mut seen = Self::default();
+        let mut observed = Self::default();
         for entry in fs::read_dir(directory).map_err(failed)? {
             let log = entry.and_then(|entry| fs::read_to_string(entry.path())).map_err(failed)?;
-            seen.read(dialect, &log).map_err(failed)?;
+            observed.read(dialect, &log).map_err(failed)?;
         }
-        Ok(seen)
+        Ok(observed)
     }
 
-    /// Reads one session's log: an event in each line.
+    /// Reads one session's log: an event per line.
     pub(super) fn read(&mut self, dialect: &dyn AgentDialect, log: &str) -> io::Result<()> {
         let mut tape = Tape::recording(dialect).track_residue();
         for line in log.lines() {
@@ -104,7 +103,7 @@ impl Seen {
     fn line(&mut self, tape: &mut Tape, line: &str) {
         let mut is_only_kept = true;
         tape.line(line.as_bytes(), &mut |draft: Draft<'_>| {
-            // An event without the line, such as the session's beginning, was due in any case.
+            // Events without a line, such as the session's start, occur anyway.
             if draft.native.is_some() {
                 is_only_kept = matches!(draft.kind, EventKind::Other(_));
             }
@@ -135,7 +134,7 @@ impl Seen {
     }
 }
 
-/// What a message is called: its type or method, and which of its kind it is. Without spaces.
+/// The name of a message: its type or method, and its kind. Without spaces.
 fn name(message: &Value) -> String {
     let text = |pointer: &str| message.pointer(pointer).and_then(Value::as_str);
     let reply = if message.get("error").is_some() { "reply/error" } else { "reply" };
@@ -144,7 +143,7 @@ fn name(message: &Value) -> String {
     std::iter::once(first).chain(kinds).collect::<Vec<_>>().join("/").replace(' ', "_")
 }
 
-/// The fields of a message that nobody reads, and theirs.
+/// The fields of an unread message, and the fields inside them.
 fn outline(message: &Value) -> Vec<String> {
     let fields = |value: &Value| -> Vec<(String, Value)> {
         value
@@ -170,7 +169,7 @@ fn outline(message: &Value) -> Vec<String> {
     paths
 }
 
-/// A path in which keys that are names of something, such as models, files or ids, are `*`.
+/// Replaces keys that name something, such as models, files or ids, with `*`.
 fn without_names(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('.') {

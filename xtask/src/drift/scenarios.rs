@@ -1,4 +1,4 @@
-//! Runs the scenarios of `crates/cli/tests/real`, and reads what came of them.
+//! Runs the scenarios of `crates/cli/tests/real` and reads their results.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,14 +11,13 @@ use serde::Deserialize;
 
 use super::{Failure, Versions};
 
-/// What a run writes beside the logs.
+/// What a run writes next to the logs.
 const FILE: &str = "results.json";
 
-/// What came of a run.
 #[derive(Debug)]
 pub(super) enum Outcome {
     Ran(Results),
-    /// A program could not be had.
+    /// A program could not be installed.
     Skipped(String),
 }
 
@@ -27,7 +26,7 @@ pub(super) struct Results {
     pub(super) columns: Vec<Column>,
 }
 
-/// A program, and what came of its scenarios.
+/// A program, and the results of its scenarios.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Column {
     pub(super) name: String,
@@ -35,18 +34,18 @@ pub(super) struct Column {
     pub(super) driver: String,
     pub(super) pinned: String,
     pub(super) version: String,
-    /// What went wrong, if something did.
+    /// The error of each scenario, if it failed.
     pub(super) scenarios: BTreeMap<String, Option<String>>,
 }
 
 #[derive(Deserialize)]
-struct Written {
+struct ResultsFile {
     skipped: Option<String>,
     #[serde(flatten)]
     results: Option<Results>,
 }
 
-/// Runs these columns, or all. Their results and logs are written into the directory.
+/// Runs these columns, or all. Writes results and logs to the directory.
 pub(super) fn run(
     root: &Path,
     versions: &Versions,
@@ -63,9 +62,9 @@ pub(super) fn run(
         .env_remove("AGENTWIRE_UPDATE")
         .current_dir(root)
         .stdin(Stdio::null())
-        // Ours is for the report.
+        // Stdout is for the report.
         .stdout(io::stderr());
-    // What cargo tells of this package would have build scripts of others run again.
+    // Cargo's variables for this package would make build scripts of others run again.
     let ours = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(ours)) {
         command.env_remove(name);
@@ -74,14 +73,13 @@ pub(super) fn run(
         command.env("AGENTWIRE_REAL_VERSION", version);
     }
     let status = command.status().map_err(Failure::of("start cargo"))?;
-    // A run in which scenarios failed is a failure too: what it wrote says more.
+    // If scenarios fail, cargo fails too; the results say more.
     if status.success() || directory.join(FILE).exists() {
         return Ok(());
     }
     Err(Failure::NotRun(format!("failed to run the scenarios: cargo: {status}")))
 }
 
-/// What came of the run that wrote there.
 pub(super) fn read(directory: &Path) -> Result<Outcome, Failure> {
     let file = directory.join(FILE);
     let text = fs::read_to_string(&file);
@@ -89,11 +87,11 @@ pub(super) fn read(directory: &Path) -> Result<Outcome, Failure> {
 }
 
 fn parse(text: &str) -> io::Result<Outcome> {
-    let written: Written = serde_json::from_str(text)?;
+    let written: ResultsFile = serde_json::from_str(text)?;
     match written {
-        Written { skipped: Some(why), .. } => Ok(Outcome::Skipped(why)),
-        Written { results: Some(results), .. } => Ok(Outcome::Ran(results)),
-        Written { .. } => Err(io::Error::other("neither results nor a reason")),
+        ResultsFile { skipped: Some(why), .. } => Ok(Outcome::Skipped(why)),
+        ResultsFile { results: Some(results), .. } => Ok(Outcome::Ran(results)),
+        ResultsFile { .. } => Err(io::Error::other("neither results nor a reason")),
     }
 }
 
@@ -102,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_came_of_a_run_is_read() {
+    fn results_of_a_run_are_read() {
         let text = r#"{"columns":[{"name":"gemini -p","agent":"gemini","driver":"stream-json",
             "pinned":"0.61.0","version":"0.62.0","scenarios":{"text":null,"shell":"no end came"}}]}"#;
         let Outcome::Ran(results) = parse(text).expect("results") else { panic!("it ran") };

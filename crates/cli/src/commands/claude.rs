@@ -199,6 +199,7 @@ async fn session(
         config: asked.config.clone(),
         // Only the command line and `initialize` configure the session, as with the real program.
         replaces_config: true,
+        has_native_hooks: true,
         ..NewSession::of(agent)
     };
     // Subagents' text is forwarded on request only; `initialize` may request it too.

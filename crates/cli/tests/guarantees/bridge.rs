@@ -15,7 +15,8 @@ use agentwire_sessions::settings::AgentCommand;
 use agentwire_sessions::{NewSession, SessionHandle};
 use serde_json::{Value, json};
 
-use crate::gateway::{AGENTWIRE, Gateway, PATIENCE, Reader, prompt, stop};
+use crate::gateway::{Gateway, Reader, prompt, stop};
+use crate::shared::{AGENTWIRE, PATIENCE};
 
 /// A gateway whose ACP agent is [`agent`].
 async fn gateway() -> Gateway {
@@ -263,7 +264,7 @@ async fn a_message_without_an_answer_in_time_is_denied() {
     let mut gateway = gateway().await;
     let mut settings = gateway.hub.settings().clone();
     settings.timing.request = Some(Duration::from_millis(1));
-    settings.data_dir = gateway.dir.path().join("other");
+    settings.data_dir = gateway.home.path("other");
     gateway.hub = agentwire_sessions::Hub::open(settings).await.expect("a hub");
     let session = gateway.hub.start(session(&gateway, "tools")).await.expect("a session");
     let mut reader = gateway.reader(&session).await;

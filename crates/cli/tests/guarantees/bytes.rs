@@ -16,10 +16,10 @@ fn stdout_of(events: &[Event<'static>]) -> Vec<u8> {
 
 /// An agent that prints that file and ends when its stdin does.
 fn printer(gateway: &Gateway, bytes: &[u8]) -> String {
-    let path = gateway.dir.path().join("said");
+    let path = gateway.home.path("said");
     std::fs::write(&path, bytes).expect("a file");
     let text = format!("#!/bin/sh\ncat {}\ncat > /dev/null\n", path.display());
-    script(gateway.dir.path(), "printer.sh", &text)
+    script(gateway.home.root(), "printer.sh", &text)
 }
 
 const HOSTILE: &[u8] = b"\xEF\xBB\xBF{\"type\":\"bom\"}\r\n\
@@ -37,7 +37,7 @@ async fn run_printer(gateway: &Gateway, bytes: &[u8]) -> Vec<Event<'static>> {
     new.config.driver = None;
     let hub = {
         let mut settings = gateway.hub.settings().clone();
-        settings.data_dir = gateway.dir.path().join("printer");
+        settings.data_dir = gateway.home.path("printer");
         settings.agents.insert(
             "claude",
             agentwire_sessions::settings::AgentCommand {
@@ -58,7 +58,7 @@ async fn run_printer(gateway: &Gateway, bytes: &[u8]) -> Vec<Event<'static>> {
         if told >= lines {
             break;
         }
-        let batch = tokio::time::timeout(crate::gateway::PATIENCE, cursor.next()).await;
+        let batch = tokio::time::timeout(crate::shared::PATIENCE, cursor.next()).await;
         let batch = batch.expect("in time").expect("a log").expect("a live session");
         events.extend(batch.events().map(|(_, line)| {
             Event::from_json(std::str::from_utf8(line).expect("UTF-8")).expect("an event")
@@ -160,19 +160,19 @@ async fn b3_what_comes_after_a_lost_line_is_kept() {
     let file = loop {
         let open = std::fs::read_dir("/proc/self/fd").expect("/proc").flatten();
         let mut files = open.map(|entry| entry.path()).filter(|path| {
-            let is_ours = |to: std::path::PathBuf| to.starts_with(gateway.dir.path());
+            let is_ours = |to: std::path::PathBuf| to.starts_with(gateway.home.root());
             std::fs::read_link(path).is_ok_and(is_ours)
                 && std::fs::metadata(path).is_ok_and(|of| of.is_file() && of.len() == LINE)
         });
         if let Some(file) = files.next() {
             break file;
         }
-        assert!(begun.elapsed() < crate::gateway::PATIENCE, "there is no such file");
+        assert!(begun.elapsed() < crate::shared::PATIENCE, "there is no such file");
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     };
     let file = std::fs::OpenOptions::new().write(true).open(file).expect("the file");
     file.set_len(0).expect("it can be emptied");
-    std::fs::write(gateway.dir.path().join("work/go"), "").expect("a file");
+    std::fs::write(gateway.home.path("work/go"), "").expect("a file");
     let mut reader = gateway.reader(&session).await;
     reader
         .until(|kind| {

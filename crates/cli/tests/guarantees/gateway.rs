@@ -1,7 +1,6 @@
 //! A gateway with the demo agent, in this process, for one test.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use agentwire_protocol::event::{EventKind, RequestKind};
 use agentwire_protocol::{
@@ -11,14 +10,11 @@ use agentwire_sessions::hub::Events;
 use agentwire_sessions::settings::{AgentCommand, StoreKind, Timing};
 use agentwire_sessions::{Hub, NewSession, SessionHandle, Settings};
 
-/// Longer than anything here takes, even on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
-
-pub(crate) const AGENTWIRE: &str = env!("CARGO_BIN_EXE_agentwire");
+use crate::shared::{AGENTWIRE, Home, PATIENCE, write_program};
 
 pub(crate) struct Gateway {
     pub(crate) hub: Hub,
-    pub(crate) dir: tempfile::TempDir,
+    pub(crate) home: Home,
 }
 
 pub(crate) fn settings(data_dir: &Path) -> Settings {
@@ -35,11 +31,11 @@ impl Gateway {
     }
 
     pub(crate) async fn with(change: impl FnOnce(&mut Settings)) -> Self {
-        let dir = tempfile::tempdir().expect("a directory");
-        let mut settings = settings(dir.path());
+        let home = Home::new();
+        let mut settings = settings(home.root());
         change(&mut settings);
         let hub = Hub::open(settings).await.expect("a hub");
-        Self { hub, dir }
+        Self { hub, home }
     }
 
     pub(crate) async fn memory() -> Self {
@@ -52,20 +48,18 @@ impl Gateway {
 
     /// An agent of the claude dialect that is this script.
     pub(crate) async fn script(text: &str) -> Self {
-        let dir = tempfile::tempdir().expect("a directory");
-        let path = script(dir.path(), "agent.sh", text);
-        let mut settings = settings(dir.path());
+        let home = Home::new();
+        let path = script(home.root(), "agent.sh", text);
+        let mut settings = settings(home.root());
         let command = AgentCommand { program: Some(path), ..AgentCommand::default() };
         settings.agents.insert("claude", command);
         let hub = Hub::open(settings).await.expect("a hub");
-        Self { hub, dir }
+        Self { hub, home }
     }
 
     pub(crate) fn config(&self) -> SessionConfig {
-        let directory = self.dir.path().join("work");
-        std::fs::create_dir_all(&directory).expect("a directory");
         SessionConfig {
-            working_directory: Some(directory.to_string_lossy().into_owned()),
+            working_directory: Some(self.home.path("work").to_string_lossy().into_owned()),
             ..SessionConfig::default()
         }
     }
@@ -168,9 +162,7 @@ pub(crate) async fn stop(session: &SessionHandle) -> SessionSummary {
 }
 
 pub(crate) fn script(dir: &Path, name: &str, text: &str) -> String {
-    use std::os::unix::fs::PermissionsExt as _;
     let path = dir.join(name);
-    std::fs::write(&path, text).expect("a script");
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("a mode");
+    write_program(&path, text);
     path.to_string_lossy().into_owned()
 }

@@ -7,8 +7,9 @@ use agentwire_protocol::event::EventKind;
 use agentwire_protocol::{Command, ErrorCode, Prompt};
 use agentwire_sessions::NewSession;
 
-use crate::gateway::{Gateway, PATIENCE, prompt, stop};
+use crate::gateway::{Gateway, prompt, stop};
 use crate::rounds;
+use crate::shared::{Home, PATIENCE};
 
 /// A random number that is the same in each run.
 struct Dice(u64);
@@ -217,7 +218,7 @@ async fn l5_a_start_without_room_counts_for_nothing(gateway: &Gateway, data: &st
     assert!(gateway.hub.open_requests(None).await.expect("an inbox").is_empty());
     assert_eq!(gateway.hub.started_with("once").await.expect("an answer"), None);
     // Other processes read.
-    let other = agentwire_sessions::Hub::open(crate::gateway::settings(gateway.dir.path())).await;
+    let other = agentwire_sessions::Hub::open(crate::gateway::settings(gateway.home.root())).await;
     let other = other.expect("a hub");
     assert!(other.sessions(Default::default()).await.expect("a list").is_empty());
     other.shutdown().await;
@@ -240,17 +241,17 @@ async fn l5_inside_of_the_namespace() {
     if std::env::var_os("AGENTWIRE_TEST_NAMESPACE").is_none() {
         return;
     }
-    let dir = tempfile::tempdir().expect("a directory");
-    let data = dir.path().join("data");
+    let home = Home::new();
+    let data = home.data();
     std::fs::create_dir(&data).expect("a directory");
     let mounted = std::process::Command::new("mount")
         .args(["-t", "tmpfs", "-o", "size=6m", "tmpfs"])
         .arg(&data)
         .status();
     assert!(mounted.expect("mount").success());
-    let settings = crate::gateway::settings(dir.path());
+    let settings = crate::gateway::settings(home.root());
     let hub = agentwire_sessions::Hub::open(settings).await.expect("a hub");
-    let gateway = Gateway { hub, dir };
+    let gateway = Gateway { hub, home };
     l5_a_start_without_room_counts_for_nothing(&gateway, &data).await;
     let session = gateway.start_free("").await;
     let mut reader = gateway.reader(&session).await;

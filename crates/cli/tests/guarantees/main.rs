@@ -1,17 +1,28 @@
 //! The guarantees, each shown by a test that can fail. The names of the tests begin with the id of the
 //! guarantee. `AGENTWIRE_SOAK=1` runs them longer.
-#![expect(clippy::expect_used, reason = "a test fails by panicking")]
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking"
+)]
 
 mod bridge;
 mod bytes;
 mod changes;
-mod deciding;
 mod gateway;
 mod log;
-mod origin;
+mod policy;
+mod printing;
+mod process;
 mod requests;
 mod restart;
+mod session_origin;
 mod sessions;
+#[expect(dead_code, unused_imports, reason = "each test program needs a part of it")]
+#[path = "../shared/mod.rs"]
+mod shared;
 mod trust;
 
 /// How many rounds: a few in the normal run, many when it is to be long.

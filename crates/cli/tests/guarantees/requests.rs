@@ -9,8 +9,9 @@ use agentwire_protocol::session::OnLimit;
 use agentwire_protocol::{AgentType, Command, ErrorCode, Event, Settlement};
 use agentwire_sessions::settings::AgentCommand;
 
-use crate::gateway::{AGENTWIRE, Gateway, PATIENCE, prompt, script, stop};
+use crate::gateway::{Gateway, prompt, script, stop};
 use crate::rounds;
+use crate::shared::{AGENTWIRE, PATIENCE};
 
 fn settled<'e>(events: &'e [Event<'static>]) -> Vec<&'e RequestSettled<'static>> {
     let settled = events.iter().filter_map(|event| match &event.kind {
@@ -71,7 +72,7 @@ async fn r1_the_first_answer_wins() {
     stop(&session).await;
     let events = gateway.events(&session).await;
     assert_eq!(settled(&events).len(), rounds);
-    let stdin = std::fs::read_to_string(gateway.dir.path().join("stdin.log")).expect("a log");
+    let stdin = std::fs::read_to_string(gateway.home.path("stdin.log")).expect("a log");
     assert_eq!(stdin.matches("\"behavior\":").count(), rounds);
 }
 
@@ -128,7 +129,7 @@ async fn r2_silence_never_allows() {
         assert_eq!(settled[0].outcome, RequestOutcome::Denied, "{ending}");
         assert_eq!(settled[0].by, SettledBy::Gateway, "{ending}");
         assert!(settled[0].reason.is_some(), "{ending}");
-        assert!(!gateway.dir.path().join("work/never.txt").exists(), "{ending}");
+        assert!(!gateway.home.path("work/never.txt").exists(), "{ending}");
         let failed = events.iter().any(|event| {
             matches!(&event.kind, EventKind::ToolFailed(tool) if matches!(tool.reason, ToolFailure::Denied | ToolFailure::Interrupted))
         });
@@ -174,7 +175,7 @@ async fn r4_a_request_after_the_first_result_is_answered() {
         let id = reader.request().await;
         session.send(Command::Settle(Settlement::allow(id.as_str()))).await.expect("taken");
         assert!(matches!(reader.turn_end().await.kind, EventKind::TurnCompleted(_)));
-        assert!(gateway.dir.path().join("work").join(file).exists());
+        assert!(gateway.home.path("work").join(file).exists());
     }
     stop(&session).await;
 }

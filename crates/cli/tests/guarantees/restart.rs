@@ -8,36 +8,23 @@ use agentwire_protocol::event::{EventKind, RequestOutcome, SettledBy};
 use agentwire_protocol::{Event, SessionId, SessionState};
 use agentwire_sessions::{Hub, NewSession};
 
-use crate::gateway::{AGENTWIRE, Gateway, settings};
+use crate::gateway::{Gateway, settings};
 use crate::rounds;
+use crate::shared::{Home, working_in};
 
-fn agentwire(dir: &Path) -> Command {
-    let mut command = Command::new(AGENTWIRE);
-    let work = dir.join("work");
-    std::fs::create_dir_all(&work).expect("a directory");
-    command.env("AGENTWIRE_DATA_DIR", dir.join("data")).current_dir(work);
-    command.env_remove("AGENTWIRE_AGENT").env_remove("AGENTWIRE_CONFIG");
-    command
-}
-
-fn run(dir: &Path, prompt: &str) -> Child {
-    agentwire(dir)
-        .args(["run", "-a", "demo", "--approval", "autoAll", "--format", "jsonl", "--", prompt])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("agentwire")
+fn run(home: &Home, prompt: &str) -> Child {
+    let args = ["run", "-a", "demo", "--approval", "autoAll", "--format", "jsonl", "--", prompt];
+    home.command(&args).stderr(Stdio::null()).spawn().expect("agentwire")
 }
 
 /// Killed at any moment: nothing that a client saw is missing or changed, and there is no gap.
 #[test]
 fn l1_nothing_seen_is_lost_when_the_gateway_is_killed() {
-    let dir = tempfile::tempdir().expect("a directory");
+    let home = Home::new();
     let prompt = "/repeat 300 word \n/blob 2000\n/bash echo hi\n".repeat(40);
     let mut sessions = std::collections::BTreeMap::new();
     for round in 0..rounds(50, 200) {
-        let mut child = run(dir.path(), &prompt);
+        let mut child = run(&home, &prompt);
         let mut stdout = BufReader::new(child.stdout.take().expect("stdout"));
         let mut seen = Vec::new();
         // At another point in each round: after so many lines, or in the middle of one.
@@ -60,10 +47,7 @@ fn l1_nothing_seen_is_lost_when_the_gateway_is_killed() {
     }
     assert!(sessions.len() > 10);
     for (id, seen) in &sessions {
-        let logged = agentwire(dir.path())
-            .args(["logs", id, "--format", "jsonl"])
-            .output()
-            .expect("agentwire logs");
+        let logged = home.run(&["logs", id, "--format", "jsonl"]);
         assert!(logged.status.success(), "{}", String::from_utf8_lossy(&logged.stderr));
         assert!(logged.stdout.starts_with(seen), "a client of {id} saw what the log does not have");
         let events: Vec<_> = std::str::from_utf8(&logged.stdout)
@@ -77,23 +61,14 @@ fn l1_nothing_seen_is_lost_when_the_gateway_is_killed() {
         let last = &events.last().expect("an event").kind;
         assert!(matches!(last, EventKind::SessionEnded(_)), "{last:?}");
     }
-    assert_eq!(survivors(dir.path()), Vec::<String>::new());
+    assert_eq!(survivors(home.root()), Vec::<String>::new());
 }
 
-/// Processes that work in that directory.
+/// Processes that work in that directory, and still do after some seconds.
 pub(crate) fn survivors(dir: &Path) -> Vec<String> {
-    let work = dir.canonicalize().expect("a directory");
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(5);
     loop {
-        let found: Vec<String> = std::fs::read_dir("/proc")
-            .expect("/proc")
-            .filter_map(|entry| {
-                let path = entry.ok()?.path();
-                let cwd = std::fs::read_link(path.join("cwd")).ok()?;
-                let own = path.file_name()?.to_str()? == std::process::id().to_string();
-                (cwd.starts_with(&work) && !own).then(|| path.display().to_string())
-            })
-            .collect();
+        let found = working_in(dir);
         if found.is_empty() || std::time::Instant::now() > deadline {
             return found;
         }
@@ -104,13 +79,13 @@ pub(crate) fn survivors(dir: &Path) -> Vec<String> {
 /// A session whose gateway was killed is closed by the next one, and can be resumed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn l6_a_restart_closes_what_was_open() {
-    let dir = tempfile::tempdir().expect("a directory");
+    let home = Home::new();
     // A gateway of its own process, with a permission open, killed.
     let prompt = "/task sub\n/write never.txt x\n/end";
     let own = std::env::current_exe().expect("this program");
     let mut holder = Command::new(own)
         .args(["--exact", "restart::l6_holder", "--ignored", "--nocapture"])
-        .env("AGENTWIRE_TEST_HOLD", dir.path())
+        .env("AGENTWIRE_TEST_HOLD", home.root())
         .env("AGENTWIRE_TEST_PROMPT", prompt)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -127,11 +102,11 @@ async fn l6_a_restart_closes_what_was_open() {
     holder.kill().expect("kill");
     holder.wait().expect("an end");
 
-    let hub = Hub::open(settings(dir.path())).await.expect("a hub");
+    let hub = Hub::open(settings(home.root())).await.expect("a hub");
     let summary = hub.summary(&id).await.expect("the session");
     assert_eq!(summary.state, SessionState::Ended);
     assert_eq!(summary.open_requests, 0);
-    let gateway = Gateway { hub, dir };
+    let gateway = Gateway { hub, home };
     let mut cursor = gateway.hub.events(&id, 0).await.expect("a cursor");
     let mut events = Vec::new();
     while let Some(batch) = cursor.next().await.expect("a log that reads") {
@@ -152,7 +127,7 @@ async fn l6_a_restart_closes_what_was_open() {
         EventKind::RequestSettled(settled)
             if settled.outcome == RequestOutcome::Denied && settled.by == SettledBy::Gateway
     )));
-    assert!(!gateway.dir.path().join("never.txt").exists());
+    assert!(!gateway.home.path("never.txt").exists());
 
     // It goes on where it was: the same log, the same conversation, the prompt not sent again.
     let resumed = gateway
@@ -208,7 +183,7 @@ async fn l6_a_resume_that_fails_is_told() {
     let session = gateway.start("/say one").await;
     gateway.reader(&session).await.turn_end().await;
     crate::gateway::stop(&session).await;
-    std::fs::remove_dir_all(gateway.dir.path().join("data/demo")).expect("conversations");
+    std::fs::remove_dir_all(gateway.home.path("data/demo")).expect("conversations");
     let resumed = gateway
         .hub
         .start(NewSession {
@@ -241,7 +216,7 @@ async fn l6_another_conversation_is_never_taken_for_the_one_to_resume() {
         [ \"$told\" = other ] && echo \"{\\\"type\\\":\\\"system\\\",\\\"subtype\\\":\\\"init\\\",\\\"session_id\\\":\\\"$told\\\"}\"\n\
         ;; esac; done\n";
     let gateway = Gateway::script(text).await;
-    let told = gateway.dir.path().join("work/told");
+    let told = gateway.home.path("work/told");
     let claude = agentwire_protocol::AgentType::Claude;
     let session = gateway.hub.start(gateway.session(claude, "one")).await.expect("a session");
     gateway.reader(&session).await.turn_end().await;
@@ -261,7 +236,7 @@ async fn l6_another_conversation_is_never_taken_for_the_one_to_resume() {
             resumed.until(|summary| summary.state == SessionState::Idle).await;
             crate::gateway::stop(&resumed).await;
         }
-        let ended = tokio::time::timeout(crate::gateway::PATIENCE, resumed.ended()).await;
+        let ended = tokio::time::timeout(crate::shared::PATIENCE, resumed.ended()).await;
         let ended = ended.expect("an end in time");
         let wanted = match is_right {
             true => agentwire_protocol::event::SessionEndReason::Completed,

@@ -8,7 +8,8 @@ use agentwire_protocol::{
 };
 use serde_json::{Value, json};
 
-use crate::gateway::{Gateway, PATIENCE, prompt, stop};
+use crate::gateway::{Gateway, prompt, stop};
+use crate::shared::PATIENCE;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn prompts_wait_for_the_turn_to_end() {
@@ -119,7 +120,7 @@ async fn a_session_that_is_over_listens_no_more() {
     assert_eq!(summary.reason, Some(SessionEndReason::Failed));
     let events = gateway.events(&session).await;
     assert!(matches!(events.last().map(|e| &e.kind), Some(EventKind::SessionEnded(_))));
-    let work = gateway.dir.path().join("work");
+    let work = gateway.home.path("work");
     assert_eq!(crate::restart::survivors(&work), Vec::<String>::new());
 }
 
@@ -174,7 +175,7 @@ async fn p4_an_agent_that_ignores_everything_is_ended() {
     settings.timing.stop = Duration::from_millis(100);
     settings.timing.signal = Duration::from_millis(100);
     settings.timing.interrupt = Duration::from_millis(100);
-    settings.data_dir = gateway.dir.path().join("other");
+    settings.data_dir = gateway.home.path("other");
     gateway.hub = agentwire_sessions::Hub::open(settings).await.expect("a hub");
     let session = gateway.hub.start(gateway.session(AgentType::Claude, "hello")).await;
     let session = session.expect("a session");
@@ -348,7 +349,7 @@ async fn a_session_does_not_outlive_its_hub() {
     let session = gateway.start("/hang").await;
     let mut reader = gateway.reader(&session).await;
     reader.until(|kind| matches!(kind, EventKind::TurnStarted(_))).await;
-    let Gateway { hub, dir: _dir } = gateway;
+    let Gateway { hub, home: _home } = gateway;
     drop((session, hub));
     reader.until(|kind| matches!(kind, EventKind::SessionEnded(_))).await;
 }

@@ -15,7 +15,8 @@ use agentwire_sessions::settings::{AgentCommand, Timing};
 use agentwire_sessions::trust::{Ledger, TrustPolicy};
 use agentwire_sessions::{NewSession, SessionHandle, Settings};
 
-use crate::gateway::{AGENTWIRE, Gateway, Reader, prompt, script, stop};
+use crate::gateway::{Gateway, Reader, prompt, script, stop};
+use crate::shared::AGENTWIRE;
 
 const HOOK: &str =
     r#"{"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"sh tools/go.sh"}]}]}}"#;
@@ -66,7 +67,7 @@ impl Project<'_> {
 
     /// How agents were started so far.
     fn starts(&self) -> Vec<String> {
-        let log = fs::read_to_string(self.gateway.dir.path().join("argv.log")).unwrap_or_default();
+        let log = fs::read_to_string(self.gateway.home.path("argv.log")).unwrap_or_default();
         log.lines().map(str::to_owned).collect()
     }
 
@@ -96,7 +97,7 @@ impl Project<'_> {
     }
 
     fn remembers(&self) -> usize {
-        Ledger::new(&self.gateway.dir.path().join("data")).entries().len()
+        Ledger::new(&self.gateway.home.path("data")).entries().len()
     }
 }
 

@@ -43,6 +43,9 @@ mod recording;
 mod results;
 mod scenarios;
 mod sdk;
+#[expect(dead_code, unused_imports, reason = "each test program needs a part of it")]
+#[path = "../shared/mod.rs"]
+mod shared;
 #[expect(dead_code, reason = "a client of one session needs less")]
 #[path = "../shared/speaker/mod.rs"]
 mod speaker;

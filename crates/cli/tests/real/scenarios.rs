@@ -2,22 +2,22 @@
 
 mod bad_input;
 mod changes;
-mod deciding;
+mod emulated;
 mod endings;
 mod failures;
 mod fronts;
-mod given;
-mod guarded;
-mod holds;
-mod odd;
+mod guards;
 mod pages;
+mod permissions;
+mod program_behaviour;
 mod programs;
 mod projects;
 mod requests;
+mod rules;
 mod sessions;
 mod tools;
-mod traps;
 mod turns;
+mod unexpected;
 
 use crate::harness::Place;
 
@@ -26,90 +26,100 @@ pub(crate) struct Scenario {
     pub(crate) name: &'static str,
     /// Panics if it does not come out as it must.
     pub(crate) run: fn(&mut Place),
+    /// Whether its first failure counts.
+    pub(crate) is_strict: bool,
 }
 
-macro_rules! scenarios {
-    ($($name:literal => $run:path,)+) => {
-        &[$(Scenario { name: $name, run: $run },)+]
-    };
+/// The programs are not ours: what passes at a second try is reported, and is no failure.
+const fn retried(name: &'static str, run: fn(&mut Place)) -> Scenario {
+    Scenario { name, run, is_strict: false }
 }
 
-pub(crate) const SCENARIOS: &[Scenario] = scenarios! {
-    "text" => turns::text,
-    "thinking" => turns::thinking,
-    "follow-up" => turns::follow_up,
-    "image" => turns::image,
-    "structured output" => turns::structured,
-    "system prompt" => given::system_prompt,
-    "system prompt, more" => given::further_prompt,
-    "usage" => turns::usage,
-    "shell" => tools::shell,
-    "file written" => tools::write,
-    "file edited" => tools::edit,
-    "parallel tools" => tools::parallel,
-    "MCP server" => tools::server,
-    "client's MCP server" => tools::hosted,
-    "subagent" => tools::subagent,
-    "plan" => tools::plan,
-    "allow" => requests::allow,
-    "changed input" => requests::changed,
-    "changed input refused" => given::changed_refused,
-    "deny" => requests::deny,
-    "question" => requests::question,
-    "nobody to ask" => requests::nobody,
-    "rules in every mode" => deciding::blocked,
-    "blocked shell" => holds::blocked_shell,
-    "blocked edit" => holds::blocked_edit,
-    "protected files" => deciding::protected,
-    "always is exact" => deciding::always,
-    "agentwire's own files" => guarded::own_files,
-    "`askDangerous` changes nothing" => guarded::dangerous,
-    "arguments that unguard" => guarded::arguments,
-    "sandbox missing" => deciding::sandbox,
-    "secrets, command line" => holds::command_line,
-    "interrupt, text" => endings::mid_text,
-    "interrupt, tool" => endings::mid_tool,
-    "interrupt, asking" => endings::asking,
-    "stop, tool" => endings::stop,
-    "model change" => changes::model,
-    "mode change" => changes::mode,
-    "resume" => sessions::resume,
-    "fork" => sessions::fork,
-    "resume, files gone" => traps::lost,
-    "resume, another opened" => odd::mistaken,
-    "queued prompts" => traps::queued,
-    "hostile prompts" => odd::hostile,
-    "malformed line" => odd::malformed,
-    "background turn" => odd::background,
-    "`/clear`" => odd::cleared,
-    "whole output" => odd::output,
-    "web search" => odd::two_ids,
-    "trusted project" => odd::trusted,
-    "project settings left out" => projects::distrusted,
-    "project settings above" => projects::above,
-    "project settings trusted" => projects::trusted,
-    "launcher" => odd::launcher,
-    "endless text" => odd::repeats,
-    "exit codes" => odd::exit_codes,
-    "API error" => failures::refused,
-    "retries" => failures::retried,
-    "rate limit" => failures::limited,
-    "broken stream" => failures::cut,
-    "program missing" => bad_input::missing,
-    "not signed in" => bad_input::signed_out,
-    "wrong model" => bad_input::wrong_model,
-    "no network" => bad_input::no_network,
-    "retries told" => bad_input::told,
-    "interrupt, retrying" => bad_input::retrying,
-    "crash at start" => bad_input::crash,
-    "flag or settings refused" => bad_input::broken,
-    "silent at start" => bad_input::silent,
-    "`agentwire agents`" => programs::login,
-    "`agentwire run`" => turns::run,
-    "`agentwire unified`" => fronts::unified,
-    "`agentwire claude`" => fronts::claude,
-    "`agentwire backend`" => fronts::backend,
-    "`agentwire rpc`" => fronts::rpc,
-    "`/insights`" => pages::insights,
-    "`/api/sessions`, the board" => pages::board,
-};
+/// A row about permissions, rules, trust or secrets: what gets past them once is a breach.
+const fn strict(name: &'static str, run: fn(&mut Place)) -> Scenario {
+    Scenario { name, run, is_strict: true }
+}
+
+pub(crate) const SCENARIOS: &[Scenario] = &[
+    retried("text", turns::text),
+    retried("thinking", turns::thinking),
+    retried("follow-up", turns::follow_up),
+    retried("image", turns::image),
+    retried("structured output", turns::structured),
+    retried("system prompt", emulated::system_prompt),
+    retried("system prompt, more", emulated::further_prompt),
+    retried("usage", turns::usage),
+    retried("shell", tools::shell),
+    retried("file written", tools::write),
+    retried("file edited", tools::edit),
+    retried("parallel tools", tools::parallel),
+    retried("MCP server", tools::server),
+    retried("client's MCP server", tools::hosted),
+    retried("subagent", tools::subagent),
+    retried("plan", tools::plan),
+    strict("allow", requests::allow),
+    strict("changed input", requests::changed),
+    strict("changed input refused", emulated::changed_refused),
+    strict("deny", requests::deny),
+    retried("question", requests::question),
+    strict("nobody to ask", requests::nobody),
+    strict("rules in every mode", permissions::blocked),
+    strict("blocked shell", rules::blocked_shell),
+    strict("blocked edit", rules::blocked_edit),
+    strict("protected files", permissions::protected),
+    strict("always is exact", permissions::always),
+    strict("always, every kind of call", permissions::always_one_call),
+    strict("agentwire's own files", guards::own_files),
+    strict("`askDangerous` changes nothing", guards::dangerous),
+    strict("planted Git settings", guards::planted_git_settings),
+    strict("links that lead outside", guards::links_outside),
+    strict("relative path after `cd`", guards::relative_after_cd),
+    strict("arguments that unguard", guards::arguments),
+    strict("sandbox missing", permissions::sandbox),
+    strict("secrets, command line", rules::command_line),
+    retried("interrupt, text", endings::mid_text),
+    retried("interrupt, tool", endings::mid_tool),
+    retried("interrupt, asking", endings::asking),
+    retried("stop, tool", endings::stop),
+    retried("model change", changes::model),
+    strict("mode change", changes::mode),
+    retried("resume", sessions::resume),
+    retried("fork", sessions::fork),
+    retried("resume, files gone", unexpected::lost),
+    retried("resume, another opened", program_behaviour::mistaken),
+    retried("queued prompts", unexpected::queued),
+    retried("hostile prompts", program_behaviour::hostile),
+    retried("malformed line", program_behaviour::malformed),
+    retried("background turn", program_behaviour::background),
+    retried("`/clear`", program_behaviour::cleared),
+    retried("whole output", program_behaviour::output),
+    retried("web search", program_behaviour::two_ids),
+    strict("trusted project", program_behaviour::trusted),
+    strict("project settings left out", projects::distrusted),
+    strict("project settings above", projects::above),
+    strict("project settings trusted", projects::trusted),
+    retried("launcher", program_behaviour::launcher),
+    retried("endless text", program_behaviour::repeats),
+    retried("exit codes", program_behaviour::exit_codes),
+    retried("API error", failures::refused),
+    retried("retries", failures::retried),
+    retried("rate limit", failures::limited),
+    retried("broken stream", failures::cut),
+    retried("program missing", bad_input::missing),
+    retried("not signed in", bad_input::signed_out),
+    retried("wrong model", bad_input::wrong_model),
+    retried("no network", bad_input::no_network),
+    retried("retries told", bad_input::told),
+    retried("interrupt, retrying", bad_input::retrying),
+    retried("crash at start", bad_input::crash),
+    retried("flag or settings refused", bad_input::broken),
+    retried("silent at start", bad_input::silent),
+    retried("`agentwire agents`", programs::login),
+    retried("`agentwire run`", turns::run),
+    retried("`agentwire unified`", fronts::unified),
+    retried("`agentwire claude`", fronts::claude),
+    retried("`agentwire backend`", fronts::backend),
+    retried("`agentwire rpc`", fronts::rpc),
+    retried("`/insights`", pages::insights),
+    retried("`/api/sessions`, the board", pages::board),
+];

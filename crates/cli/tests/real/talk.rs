@@ -112,6 +112,15 @@ impl<'p> Talk<'p> {
         self.events[self.turn..].iter().filter(|event| event["type"] == kind).collect()
     }
 
+    /// Whether a call of this turn was denied by the policy or failed: it was tried, and did not run.
+    pub(crate) fn has_stopped_call(&self) -> bool {
+        let denied = |event: &&Value| event["outcome"] == "denied" && event["by"] == "policy";
+        let failed = |event: &&Value| event["success"] == false;
+        self.of("requestSettled").iter().any(denied)
+            || self.of("toolCompleted").iter().any(failed)
+            || !self.of("toolFailed").is_empty()
+    }
+
     /// Ends the session.
     pub(crate) fn stop(&mut self) {
         self.post("stop", &Value::Null);

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::timeout;
 
+use crate::shared::marked;
+
 /// How long what was started may outlive its client. Long, for a loaded machine.
 const SURVIVAL: Duration = Duration::from_secs(10);
 
@@ -51,23 +53,4 @@ pub(crate) async fn assert_none_left(mark: &str) {
         let _ = kill_process(Pid::from_raw(*pid).unwrap(), Signal::KILL);
     }
     assert!(left.is_empty(), "left behind: {left:?}");
-}
-
-/// The living processes that carry the mark in their arguments or environment.
-fn marked(mark: &str) -> Vec<(i32, String)> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir("/proc").unwrap().flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
-            continue;
-        };
-        let read = |name: &str| {
-            let bytes = fs::read(entry.path().join(name)).unwrap_or_default();
-            String::from_utf8_lossy(&bytes).replace('\0', " ")
-        };
-        let args = read("cmdline");
-        if args.contains(mark) || read("environ").contains(mark) {
-            found.push((pid, args));
-        }
-    }
-    found
 }

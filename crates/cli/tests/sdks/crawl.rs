@@ -3,18 +3,19 @@
 use std::time::Duration;
 
 use crate::child::{assert_none_left, run};
+use crate::harness::serve;
 use crate::install::crawler;
-use crate::server::Server;
+use crate::shared::Home;
 
 const DEADLINE: Duration = Duration::from_secs(240);
 
 #[tokio::test]
 async fn the_server_is_as_it_is_described() {
     let Some(mut command) = crawler().await else { return };
-    let place = tempfile::Builder::new().prefix("agentwire-crawl-").tempdir().unwrap();
-    let home = place.path();
-    let server = Server::start(home);
-    let address = format!("{}/openapi.json", server.address);
+    let home = Home::new();
+    let server = serve(&home);
+    let home = home.root();
+    let address = format!("http://{}/openapi.json", server.http);
     let token = format!("Authorization: Bearer {}", server.token);
     command.args(["run", &address, "--header", &token]);
     command.args(["--phases", "examples,coverage,fuzzing", "--max-examples", "12"]);

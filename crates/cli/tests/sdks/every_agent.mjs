@@ -351,13 +351,15 @@ const alone = {
   },
 
   async "`maxTurns`"() {
+    const cwd = directory();
     const prompt = script(shell("touch one.txt"), shell("touch two.txt"), say("done"));
-    const session = query({ prompt, options: options({ maxTurns: 1, allowedTools: ["Bash"] }) });
+    const session = query({ prompt, options: options({ cwd, maxTurns: 1, allowedTools: ["Bash"] }) });
     let result;
     const error = await (async () => {
       for await (const message of session) if (message.type === "result") result = message;
     })().then(() => null, (error) => error);
     if (result?.subtype !== "error_max_turns") throw error ?? new assert.AssertionError({ message: "no limit" });
+    assert.ok(!readdirSync(cwd).includes("two.txt"), readdirSync(cwd).join(" "));
   },
 
   async "`abortController`"() {

@@ -482,10 +482,12 @@ async def plan_mode():
 
 @row("`max_turns`")
 async def max_turns():
+    work = directory()
     prompt = script(shell("touch one.txt"), shell("touch two.txt"), say("done"))
-    error = await raised(one(prompt, max_turns=1, allowed_tools=["Bash"]))
+    error = await raised(one(prompt, cwd=work, max_turns=1, allowed_tools=["Bash"]))
     if getattr(error, "subtype", None) != "error_max_turns":
         raise error
+    assert "two.txt" not in os.listdir(work), os.listdir(work)
 
 
 @row("`resume`, `continue_conversation`")

@@ -1,15 +1,14 @@
-//! A directory of a scenario's own: home, data, work, the `claude` that it drives and the agent behind.
+//! The home of a scenario: the `claude` that it drives, and the agent behind.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use tempfile::TempDir;
-
 use crate::child::{assert_none_left, run};
 use crate::recording;
+use crate::shared::{AGENTWIRE, Home, Server};
 
 const DEADLINE: Duration = Duration::from_secs(90);
 
@@ -22,21 +21,20 @@ pub(crate) enum Agent {
     Gemini(&'static str),
 }
 
-pub(crate) struct Place {
-    directory: TempDir,
+pub(crate) struct SdkHome {
+    home: Home,
     agent: Agent,
 }
 
-impl Place {
+impl SdkHome {
     pub(crate) fn new(agent: Agent) -> Self {
-        let directory = tempfile::Builder::new().prefix("agentwire-sdk-").tempdir().unwrap();
-        fs::create_dir(directory.path().join("work")).unwrap();
-        symlink(env!("CARGO_BIN_EXE_agentwire"), directory.path().join("claude")).unwrap();
-        Self { directory, agent }
+        let home = Home::new();
+        symlink(AGENTWIRE, home.path("claude")).unwrap();
+        Self { home, agent }
     }
 
     pub(crate) fn path(&self) -> &Path {
-        self.directory.path()
+        self.home.root()
     }
 
     /// Runs the scenario. It must end well, in time, and leave no process.
@@ -67,16 +65,20 @@ impl Place {
     fn recorded(&self, name: &'static str, recording: &str, command: &mut Command) -> &'static str {
         let file = self.path().join("recording.jsonl");
         fs::write(&file, recording).unwrap();
-        let program = self.directory.path().join(name);
         let [player, file, told] =
-            [Path::new(env!("CARGO_BIN_EXE_agentwire")), &file, &self.path().join("told.jsonl")]
-                .map(quoted);
+            [Path::new(AGENTWIRE), &file, &self.path().join("told.jsonl")].map(quoted);
         let script = format!("#!/bin/sh\ntee {told} | {player} play --speed max {file}\n");
-        fs::write(&program, script).unwrap();
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let program = self.home.program(name, &script);
         command.env(format!("AGENTWIRE_{}_BIN", name.to_uppercase()), program);
         name
     }
+}
+
+/// A server for programs that others wrote. It finds no agent but the demo agent.
+pub(crate) fn serve(home: &Home) -> Server {
+    Server::launch(home.clone(), &[], &[], |command, _| {
+        command.env("PATH", "/nowhere");
+    })
 }
 
 fn quoted(path: &Path) -> String {

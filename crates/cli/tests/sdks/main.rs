@@ -16,16 +16,18 @@ mod crawl;
 mod harness;
 mod install;
 mod recording;
-mod server;
+#[expect(dead_code, unused_imports, reason = "each test program needs a part of it")]
+#[path = "../shared/mod.rs"]
+mod shared;
 mod types;
 
-use crate::harness::{Agent, Place};
+use crate::harness::{Agent, SdkHome};
 use crate::install::Sdk;
 
 async fn play(sdk: Sdk, agent: Agent, scenario: &str) {
-    let place = Place::new(agent);
-    if let Some(command) = sdk.command(place.path(), "scenarios").await {
-        place.play(command, scenario).await;
+    let home = SdkHome::new(agent);
+    if let Some(command) = sdk.command(home.path(), "scenarios").await {
+        home.play(command, scenario).await;
     }
 }
 

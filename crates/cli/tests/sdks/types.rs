@@ -8,8 +8,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::child::{assert_none_left, run};
+use crate::harness::serve;
 use crate::install::typescript;
-use crate::server::Server;
+use crate::shared::Home;
 
 const DEADLINE: Duration = Duration::from_secs(120);
 
@@ -33,16 +34,16 @@ const BUILT: &str = "tsc --module nodenext --outDir out chat.mts && node out/cha
 #[tokio::test]
 async fn declarations_are_current() {
     let Some(packages) = typescript().await else { return };
-    let place = tempfile::Builder::new().prefix("agentwire-types-").tempdir().unwrap();
-    let mut command = program(&packages, place.path(), "openapi-typescript/bin/cli.js");
+    let home = Home::new();
+    let mut command = program(&packages, home.root(), "openapi-typescript/bin/cli.js");
     command
         .arg(schema().join("openapi.json"))
         .args(["--root-types", "--root-types-no-schema-prefix"])
         // What has a default may be left out; what is always told is required by its schema.
         .args(["--default-non-nullable", "false"])
         .args(["--output", "made.d.ts"]);
-    succeeds(command, place.path()).await;
-    let made = fs::read_to_string(place.path().join("made.d.ts")).unwrap();
+    succeeds(command, home.root()).await;
+    let made = fs::read_to_string(home.root().join("made.d.ts")).unwrap();
     let path = schema().join("agentwire.d.ts");
     if std::env::var_os("AGENTWIRE_UPDATE").is_some() {
         fs::write(&path, &made).unwrap();
@@ -54,8 +55,8 @@ async fn declarations_are_current() {
 #[tokio::test]
 async fn a_program_of_the_declarations_holds_a_conversation() {
     let Some(packages) = typescript().await else { return };
-    let place = tempfile::Builder::new().prefix("agentwire-types-").tempdir().unwrap();
-    let home = place.path();
+    let directories = Home::new();
+    let home = directories.root();
     fs::create_dir(home.join("examples")).unwrap();
     for name in ["agentwire.d.ts", "examples/chat.mts"] {
         fs::copy(schema().join(name), home.join(name)).unwrap();
@@ -78,13 +79,13 @@ async fn a_program_of_the_declarations_holds_a_conversation() {
     let refused = run(command, DEADLINE, &home.join("output")).await.unwrap_err();
     assert!(refused.contains("TS2551") || refused.contains("TS2339"), "{refused}");
 
-    let server = Server::start(home);
+    let server = serve(&directories);
     let mut command = Command::new("node");
     command.env_clear().env("PATH", std::env::var_os("PATH").unwrap());
     command
         .current_dir(home.join("examples"))
         .arg("out/chat.mjs")
-        .args([&server.address, &server.token]);
+        .args([&format!("http://{}", server.http), &server.token]);
     command.arg("/say Hello\n/bash echo from the tool\n/ask Which one? | red | blue");
     let ended = run(command, DEADLINE, &home.join("output")).await;
     drop(server);
@@ -100,8 +101,8 @@ async fn a_program_of_the_declarations_holds_a_conversation() {
 #[tokio::test]
 async fn what_may_be_left_out_is_optional_in_the_declarations() {
     let Some(packages) = typescript().await else { return };
-    let place = tempfile::Builder::new().prefix("agentwire-types-").tempdir().unwrap();
-    let home = place.path();
+    let directories = Home::new();
+    let home = directories.root();
     fs::copy(schema().join("agentwire.d.ts"), home.join("agentwire.d.ts")).unwrap();
     fs::write(home.join("least.mts"), LEAST).unwrap();
     let mut command = program(&packages, home, "typescript/bin/tsc");

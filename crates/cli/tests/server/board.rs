@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, PATIENCE, Server};
+use crate::shared::{Answer, PATIENCE, Server};
 use crate::specified::{board as check, is_uuid};
 
 /// A session of the board, and its id.

@@ -4,7 +4,7 @@ use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::Command;
 
-use crate::harness::{PATIENCE, Server};
+use crate::shared::{PATIENCE, Server};
 
 fn read(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dist").join(name);

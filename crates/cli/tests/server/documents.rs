@@ -2,11 +2,8 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
 
-use tempfile::TempDir;
-
-use crate::harness::{AGENTWIRE, Server, settle_in};
+use crate::shared::{AGENTWIRE, Home, Server};
 
 /// The first block of commands after that heading.
 fn block(document: &str, heading: &str) -> String {
@@ -20,18 +17,18 @@ fn block(document: &str, heading: &str) -> String {
         .to_owned()
 }
 
-/// Pastes it where nothing is yet, and gives what is printed, and the place.
-fn paste(block: &str, number: u32) -> (String, Arc<TempDir>) {
+/// Pastes it where nothing is yet, and gives what is printed, and the home.
+fn paste(block: &str, number: u32) -> (String, Home) {
     // A loopback address that nobody else has: the ports are those of the document.
     let own = std::process::id() * 4 + number;
     let address = format!("127.{}.{}.{}", 1 + (own >> 16) % 250, (own >> 8) & 255, 1 + own % 250);
     let settings = format!("[server]\nhttp = '{address}:8080'\ninsights = '{address}:8765'\n");
-    let place = Server::place(&settings);
+    let home = Server::home_with(&settings);
     let programs = Path::new(AGENTWIRE).parent().expect("a directory").display();
     let path = std::env::var("PATH").unwrap_or_default();
     let script = format!("{block}\nkill $!\nwait\n").replace("127.0.0.1", &address);
     let mut shell = Command::new("sh");
-    settle_in(&mut shell, place.path());
+    Server::settle(&home, &mut shell);
     let output = shell
         .args(["-c", &script])
         .env("PATH", format!("{programs}:{path}"))
@@ -40,24 +37,23 @@ fn paste(block: &str, number: u32) -> (String, Arc<TempDir>) {
         .expect("a shell");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains(&format!("\"http\":\"http://{address}:8080\"")), "{said}");
-    (String::from_utf8(output.stdout).expect("UTF-8"), place)
+    (String::from_utf8(output.stdout).expect("UTF-8"), home)
 }
 
 #[test]
 fn the_readme_serves_a_session_and_answers_it() {
-    let (told, place) = paste(&block("README.md", "## Serve it"), 0);
+    let (told, home) = paste(&block("README.md", "## Serve it"), 0);
     assert!(told.starts_with("ok\n") && told.contains("\n{\"events\":[{"), "{told}");
     for kind in ["sessionStarted", "requestRaised", "requestSettled", "turnCompleted"] {
         assert!(told.contains(&format!("\"type\":\"{kind}\"")), "{kind}: {told}");
     }
-    let written =
-        std::fs::read_to_string(place.path().join("work/hello.txt")).expect("it was allowed");
+    let written = std::fs::read_to_string(home.path("work/hello.txt")).expect("it was allowed");
     assert_eq!(written.trim_end(), "hi");
 }
 
 #[test]
 fn the_page_on_the_server_begins_a_session() {
-    let (told, _place) = paste(&block("docs/server.md", "# The server"), 1);
+    let (told, _home) = paste(&block("docs/server.md", "# The server"), 1);
     let session: serde_json::Value = serde_json::from_str(&told).expect("one answer");
     assert_eq!(session["agentType"], "demo", "{told}");
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Server};
+use crate::shared::{Answer, Server};
 
 fn start(server: &Server, agent: &str, config: &Value) -> Answer {
     let body = json!({ "agentType": agent, "prompt": "hello", "config": config });

@@ -1,13 +1,13 @@
 //! The insights wire, by its specification, at both of its addresses.
 
-mod asks;
-mod lives;
 mod page;
+mod requests;
+mod sessions;
 
 use serde_json::{Value, json};
 
 use self::page::{Page, kinds};
-use crate::harness::Server;
+use crate::shared::Server;
 
 /// `session.create` word for word, in each mode, at each address.
 #[test]

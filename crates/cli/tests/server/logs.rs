@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Server, read_answer};
+use crate::shared::{Server, read_answer};
 
 fn lines(said: &str) -> Vec<Value> {
     said.lines()

@@ -6,24 +6,27 @@
     reason = "a test reads what it expects and fails by panicking"
 )]
 
+mod access;
 mod board;
-mod damage;
+mod browser_sign_in;
+mod concurrent_clients;
+mod damaged_store;
 mod dist;
 mod documents;
-mod door;
-mod form;
 mod guards;
-mod harness;
-mod held;
+mod idempotency;
 mod insights;
+mod library;
 mod load;
+mod locked_store;
 mod logs;
-mod many;
-mod once;
-mod open;
 mod operations;
+mod request_forms;
 mod sessions;
-mod slow;
+#[expect(dead_code, unused_imports, reason = "each test program needs a part of it")]
+#[path = "../shared/mod.rs"]
+mod shared;
+mod slow_directory;
 mod sockets;
 #[path = "../shared/specified.rs"]
 mod specified;

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::harness::{PATIENCE, Server};
+use crate::shared::{PATIENCE, Server};
 
 /// Figures as they are read by a strict reader of the format.
 #[derive(Debug, Default)]

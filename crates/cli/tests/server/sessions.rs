@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::harness::{PATIENCE, Server};
+use crate::shared::{PATIENCE, Server};
 
 #[test]
 fn a_session_is_begun_read_answered_and_ended() {

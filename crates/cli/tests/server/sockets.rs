@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::harness::Server;
+use crate::shared::Server;
 
 #[test]
 fn a_session_is_driven_over_its_socket() {

@@ -9,8 +9,8 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use self::receiver::{Receiver, Span};
-use crate::harness::{PATIENCE, Server};
 use crate::operations::Figures;
+use crate::shared::{PATIENCE, Server};
 
 fn traced(endpoint: &str, variables: &[(&str, &str)]) -> Server {
     Server::set_up(&["--log-level", "info"], "", |command: &mut Command, _| {

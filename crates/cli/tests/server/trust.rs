@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{AGENTWIRE, Server};
+use crate::shared::{AGENTWIRE, Server, write_program};
 
 /// A server whose agent `claude` writes down how it was started, in a project with a hook.
 fn server() -> Server {
@@ -12,7 +12,12 @@ fn server() -> Server {
          for word do shift; [ \"$word\" = --strict-mcp-config ] || set -- \"$@\" \"$word\"; done\n\
          exec {AGENTWIRE} demo-agent --state-dir=../demo \"$@\"\n"
     );
-    let server = Server::with_script(&script);
+    let settings = "[agents.claude]\ncommand = \"WORK/../home/claude\"\n";
+    let server = Server::set_up(&[], settings, |command, home| {
+        write_program(&home.join("home/claude"), &script);
+        // Pages do not say which agent they want.
+        command.env("AGENTWIRE_AGENT", "claude");
+    });
     change(&server, "true");
     server
 }
@@ -103,6 +108,38 @@ fn every_wire_asks_and_answers() {
         event["status"] == "warning" && message.contains("starts without the project's settings")
     };
     assert!(events.iter().any(warned), "{events:?}");
+}
+
+/// A page is asked like any other client, and before the agent starts.
+#[test]
+fn a_page_is_asked_and_answers() {
+    for is_approved in [false, true] {
+        let server = server();
+        let bearer = format!("Bearer {}", server.token);
+        let mut page = server
+            .socket_at(&server.insights, "/", &[("authorization", &bearer)])
+            .expect("the socket opens");
+        let id = "6b1f2f0e-9d0c-4a6e-8a53-0d1c2b3a4f5e";
+        page.say(
+            &json!({ "type": "session.create", "id": id, "payload": { "prompt": "/say hi" } }),
+        );
+        let mut until = |kind: &str| {
+            page.until(|frame| {
+                crate::specified::insights(frame);
+                assert_ne!(frame["type"], "error", "{frame}");
+                frame["type"] == kind
+            })
+        };
+        let asked = until("permission.request")["payload"].clone();
+        assert_eq!(asked["tool_name"], "TrustDirectory", "{asked}");
+        assert_eq!(asked["tool_input"]["files"][0]["runs"][0], "hooks.SessionStart: true");
+        assert!(starts(&server).is_empty(), "it started before it was asked about");
+        let answer = json!({ "session_id": asked["session_id"], "approved": is_approved,
+            "permission_id": asked["permission_id"] });
+        page.say(&json!({ "type": "permission.response", "id": id, "payload": answer }));
+        page.until(|frame| frame["type"] == "session.completed");
+        assert_eq!(is_trusted(&server), is_approved);
+    }
 }
 
 /// Only the operator may say that a project is trusted without a question; anybody may say that it is not.

@@ -4,8 +4,8 @@ use std::io::Write as _;
 
 use serde_json::json;
 
-use crate::harness::Server;
 use crate::load::{claude, narrow};
+use crate::shared::Server;
 
 /// Takes all of the least budget for work.
 const MESSAGE: usize = 8 << 20;

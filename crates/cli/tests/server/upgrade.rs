@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::harness::{AGENTWIRE, Server};
+use crate::shared::{AGENTWIRE, Server};
 
 /// Starts the copy in place of the program; a name that an agent has too does not matter.
 const COPY: &str = "copy=$0; shift; exec \"$copy\" \"$@\"";

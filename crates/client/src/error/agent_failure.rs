@@ -1,4 +1,4 @@
-//! What went wrong in an agent, as its events tell it.
+//! Converts failed turns, tools and sessions into [`AgentError`].
 
 use agentwire_protocol::event::{
     ErrorEvent, SessionEndReason, SessionEnded, ToolFailed, ToolFailure, TurnFailed, TurnFailure,
@@ -8,31 +8,14 @@ use agentwire_protocol::{AgentType, Event, EventKind};
 use super::{AgentError, AgentErrorType};
 
 impl AgentError {
-    /// What an event tells that went wrong; nothing, if it tells nothing of that.
+    /// The failure that an event reports, or `None` if it reports none.
     pub fn of_event(event: &Event<'_>, agent: Option<AgentType>) -> Option<Self> {
         let error = match &event.kind {
             EventKind::TurnFailed(turn) => of_turn(turn),
             EventKind::ToolFailed(tool) => of_tool(tool),
             EventKind::Error(error) => of_error(error),
             EventKind::SessionEnded(ended) => of_end(ended)?,
-            EventKind::SessionStarted(_)
-            | EventKind::TurnStarted(_)
-            | EventKind::TurnCompleted(_)
-            | EventKind::TextChunk(_)
-            | EventKind::ToolStarted(_)
-            | EventKind::ToolProgress(_)
-            | EventKind::ToolCompleted(_)
-            | EventKind::FileChanged(_)
-            | EventKind::ThinkingChunk(_)
-            | EventKind::PlanUpdated(_)
-            | EventKind::AgentSpawned(_)
-            | EventKind::AgentFinished(_)
-            | EventKind::RequestRaised(_)
-            | EventKind::RequestSettled(_)
-            | EventKind::StatusChanged(_)
-            | EventKind::UsageReported(_)
-            | EventKind::Other(_)
-            | EventKind::Unknown(_) => return None,
+            _ => return None,
         };
         Some(match agent {
             Some(agent) => error.with_agent(agent),
@@ -89,20 +72,14 @@ fn of_end(ended: &SessionEnded<'_>) -> Option<AgentError> {
     Some(may_pass(AgentError::new(kind, message)))
 }
 
-/// What failed on the way to the model, or took too long, may succeed when it is asked for again.
+/// A failed connection to the model and a timeout may succeed later.
 fn may_pass(error: AgentError) -> AgentError {
-    match error.kind() {
-        AgentErrorType::ConnectionFailed | AgentErrorType::Timeout => error.retryable(),
-        AgentErrorType::AuthenticationFailed
-        | AgentErrorType::SessionNotFound
-        | AgentErrorType::PermissionDenied
-        | AgentErrorType::ToolExecutionFailed
-        | AgentErrorType::ProtocolError
-        | AgentErrorType::Unknown => error,
-    }
+    let is_passing =
+        matches!(error.kind(), AgentErrorType::ConnectionFailed | AgentErrorType::Timeout);
+    if is_passing { error.retryable() } else { error }
 }
 
-/// By the names that agents give their errors: words of them, in whichever spelling.
+/// Agents have their own names for errors; this looks for words in them, in any spelling.
 fn of_name(name: &str) -> AgentErrorType {
     let name = name.to_ascii_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
@@ -135,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_agents_call_their_errors_is_understood() {
+    fn agents_error_names_are_mapped() {
         for (name, kind) in [
             ("authentication_failed", AgentErrorType::AuthenticationFailed),
             ("rate_limit", AgentErrorType::ConnectionFailed),

@@ -1,4 +1,4 @@
-//! How long to wait before a connection is tried again: longer each time, and never all at once.
+//! Pauses between attempts to reconnect: they double, and each client waits a different time.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
@@ -8,25 +8,23 @@ use tokio::time::Instant;
 const FIRST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(5);
 
-pub(super) struct Pause {
+pub(super) struct Backoff {
     next: Duration,
     since: Instant,
     patience: Duration,
 }
 
-impl Pause {
-    /// For a gateway that may be away for so long.
+impl Backoff {
     pub(super) fn new(patience: Duration) -> Self {
         Self { next: FIRST, since: Instant::now(), patience }
     }
 
-    /// Whether it was tried for long enough.
     pub(super) fn is_over(&self) -> bool {
         self.since.elapsed() >= self.patience
     }
 
-    /// How long to wait now: from a half to the whole of a time that doubles, so that clients of a
-    /// server that starts do not come all at once.
+    /// Returns the next pause: a random time between half and all of a value that doubles. So the clients
+    /// of a restarted server do not all reconnect at the same moment.
     pub(super) fn next(&mut self) -> Duration {
         let time = self.next;
         self.next = (time * 2).min(LONGEST);
@@ -41,11 +39,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_double_up_to_a_bound_and_are_not_all_alike() {
+    fn pauses_double_up_to_a_limit_and_differ() {
         let all: Vec<Vec<Duration>> = (0..32)
             .map(|_| {
-                let mut pause = Pause::new(Duration::ZERO);
-                (0..10).map(|_| pause.next()).collect()
+                let mut backoff = Backoff::new(Duration::ZERO);
+                (0..10).map(|_| backoff.next()).collect()
             })
             .collect();
         let longest = (0..10).map(|times| (FIRST * (1 << times)).min(LONGEST));

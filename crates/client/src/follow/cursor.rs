@@ -1,22 +1,23 @@
-//! A place in a session's log. Whatever comes, what is handed on is in order and nothing comes twice;
-//! what is not to be had is told.
+//! A position in a session's log. The cursor passes events on in order and without repeats, and reports
+//! missing ones as a gap.
 
 use std::fmt;
 
 use crate::error::Gap;
-use crate::lines::EventLines;
+use crate::event_lines::EventLines;
 use crate::stream::Update;
 
 #[derive(Debug)]
 pub(crate) struct Cursor {
     position: u64,
-    /// Every number is shown; else some are left out, and one that is missing says nothing.
+    /// Every number is expected. Otherwise the profile leaves events out, and a missing number means
+    /// nothing.
     is_dense: bool,
-    /// Where a number was missing, and the one that came instead.
+    /// The last missing number, and the number that came instead.
     jumped: Option<Jump>,
 }
 
-/// A number was missing. It is asked for again before that is believed.
+/// A missing number. It is requested again before it counts as a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Jump {
     wanted: u64,
@@ -25,7 +26,7 @@ pub(crate) struct Jump {
 
 impl fmt::Display for Jump {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "event {} came where {} was expected", self.came, self.wanted)
+        write!(f, "received event {} instead of {}", self.came, self.wanted)
     }
 }
 
@@ -34,17 +35,16 @@ impl Cursor {
         Self { position: after, is_dense: true, jumped: None }
     }
 
-    /// Whether every number is shown from now on.
     pub(crate) fn expect_all(&mut self, is_dense: bool) {
         self.is_dense = is_dense;
     }
 
-    /// The number of the last event that was handed on.
+    /// The number of the last event that was passed on.
     pub(crate) fn position(&self) -> u64 {
         self.position
     }
 
-    /// The log ends here: what was read after it is not in it.
+    /// Moves back because the log ends at `to`.
     pub(crate) fn go_back(&mut self, to: u64) {
         (self.position, self.jumped) = (to, None);
     }
@@ -53,9 +53,13 @@ impl Cursor {
         self.is_dense
     }
 
-    /// Hands on what is new of these events, in pieces that share their memory. A number that is missing
-    /// the second time, at the same place and no further on, is told as a gap.
-    pub(crate) fn take(&mut self, lines: &EventLines, new: &mut Vec<Update>) -> Result<(), Jump> {
+    /// Passes on the new events among these, in slices that share memory. A number that is missing a second
+    /// time at the same position, with no later event in its place, becomes a gap.
+    pub(crate) fn advance(
+        &mut self,
+        lines: &EventLines,
+        new: &mut Vec<Update>,
+    ) -> Result<(), Jump> {
         let mut from = 0;
         let hand_on = |from: usize, to: usize, new: &mut Vec<Update>| {
             if from < to {

@@ -10,7 +10,7 @@ fn lines(numbers: &[u64]) -> EventLines {
     EventLines::of(texts.iter().map(|(seq, text)| (*seq, text.as_str())))
 }
 
-/// What a reader has in the end.
+/// What a reader has received.
 #[derive(Default)]
 struct Read {
     events: Vec<u64>,
@@ -37,47 +37,47 @@ impl Read {
 }
 
 #[test]
-fn a_jump_is_believed_the_second_time() {
+fn a_missing_number_is_a_gap_the_second_time() {
     let mut cursor = Cursor::new(2);
     let mut read = Read::default();
-    let mut take = |cursor: &mut Cursor, numbers: &[u64]| {
+    let mut advance = |cursor: &mut Cursor, numbers: &[u64]| {
         let mut new = Vec::new();
-        let taken = cursor.take(&lines(numbers), &mut new);
+        let advanced = cursor.advance(&lines(numbers), &mut new);
         read.note(new);
-        taken
+        advanced
     };
-    assert_eq!(take(&mut cursor, &[1, 2, 3, 4]), Ok(()));
-    assert_eq!(take(&mut cursor, &[3, 5, 8]), Err(Jump { wanted: 6, came: 8 }));
-    // Further on: what came before is there after all.
-    assert_eq!(take(&mut cursor, &[9]), Err(Jump { wanted: 6, came: 9 }));
-    assert_eq!(take(&mut cursor, &[7, 8, 9]), Ok(()));
+    assert_eq!(advance(&mut cursor, &[1, 2, 3, 4]), Ok(()));
+    assert_eq!(advance(&mut cursor, &[3, 5, 8]), Err(Jump { wanted: 6, came: 8 }));
+    // A later event came, so the one before may exist after all.
+    assert_eq!(advance(&mut cursor, &[9]), Err(Jump { wanted: 6, came: 9 }));
+    assert_eq!(advance(&mut cursor, &[7, 8, 9]), Ok(()));
     assert_eq!((read.events, read.gaps), (vec![3, 4, 5, 7, 8, 9], vec![(6, 6)]));
 }
 
 #[test]
-fn where_some_are_left_out_a_jump_says_nothing() {
+fn with_a_profile_missing_numbers_are_no_gap() {
     let mut new = Vec::new();
     let mut cursor = Cursor::new(0);
     cursor.expect_all(false);
-    assert_eq!(cursor.take(&lines(&[2, 2, 5, 1, 9]), &mut new), Ok(()));
+    assert_eq!(cursor.advance(&lines(&[2, 2, 5, 1, 9]), &mut new), Ok(()));
     let mut read = Read::default();
     read.note(new);
     assert_eq!((read.events, read.gaps), (vec![2, 5, 9], vec![]));
 }
 
 proptest! {
-    /// The log has some numbers and lacks others. Connections begin at or before the place asked for, are
-    /// cut anywhere, show some events twice, leave some out: in the end the reader has every event of the
-    /// log once and in order, and every number that the log lacks stands in a gap.
+    /// The log has some numbers and lacks others. Connections start at or before the requested position,
+    /// break anywhere, repeat some events and leave some out. In the end the reader has every event of the
+    /// log once and in order, and every missing number is in a gap.
     #[test]
-    fn nothing_is_lost_doubled_or_hidden(
+    fn nothing_is_lost_repeated_or_hidden(
         log in btree_set(1_u64..60, 1..50),
         connections in vec((0_u64..10, 1_usize..40, vec(0_usize..40, 0..6), 1_usize..7), 0..12),
     ) {
         let last = *log.last().unwrap();
         let mut cursor = Cursor::new(0);
         let mut read = Read::default();
-        // What is left out is left out by the first connections only; the last ones are sound.
+        // Only the first connections leave events out; the last ones are complete.
         let sound = (0..200).map(|_| (0, usize::MAX, Vec::new(), 5));
         for (rewind, cut, doubled, size) in connections.into_iter().chain(sound) {
             let after = cursor.position().saturating_sub(rewind);
@@ -90,9 +90,9 @@ proptest! {
             shown.truncate(cut);
             for piece in shown.chunks(size) {
                 let mut new = Vec::new();
-                let taken = cursor.take(&lines(piece), &mut new);
+                let advanced = cursor.advance(&lines(piece), &mut new);
                 read.note(new);
-                if taken.is_err() {
+                if advanced.is_err() {
                     break;
                 }
             }
@@ -101,25 +101,25 @@ proptest! {
             }
         }
         prop_assert_eq!(&read.events, &log.iter().copied().collect::<Vec<_>>());
-        let told: BTreeSet<u64> = read.gaps.iter().flat_map(|(from, to)| *from..=*to).collect();
+        let reported: BTreeSet<u64> = read.gaps.iter().flat_map(|(from, to)| *from..=*to).collect();
         let missing: BTreeSet<u64> = (1..=last).filter(|seq| !log.contains(seq)).collect();
-        prop_assert_eq!(told, missing);
+        prop_assert_eq!(reported, missing);
     }
 
-    /// However connections leave events out, what a reader is handed is in order, nothing comes twice, and
-    /// no number is passed over without a word.
+    /// Whatever connections leave out, the reader receives events in order and without repeats, and every
+    /// skipped number is in a gap.
     #[test]
-    fn whatever_comes_is_in_order_and_whole(batches in vec(vec(1_u64..40, 0..12), 0..40)) {
+    fn events_are_in_order_and_gaps_complete(batches in vec(vec(1_u64..40, 0..12), 0..40)) {
         let mut cursor = Cursor::new(0);
         let mut read = Read::default();
         for batch in batches {
             let mut new = Vec::new();
-            let _ = cursor.take(&lines(&batch), &mut new);
+            let _ = cursor.advance(&lines(&batch), &mut new);
             read.note(new);
         }
         prop_assert!(read.events.is_sorted_by(|a, b| a < b));
-        let told = read.gaps.iter().flat_map(|(from, to)| *from..=*to);
-        let known: BTreeSet<u64> = read.events.iter().copied().chain(told).collect();
+        let reported = read.gaps.iter().flat_map(|(from, to)| *from..=*to);
+        let known: BTreeSet<u64> = read.events.iter().copied().chain(reported).collect();
         prop_assert_eq!(known, (1..=cursor.position()).collect::<BTreeSet<_>>());
     }
 }

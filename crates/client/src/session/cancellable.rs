@@ -1,4 +1,4 @@
-//! A hold on a session that lets go of nothing quietly: cancelled or dropped, it tells the agent.
+//! A guard that interrupts or ends its session when it is cancelled or dropped.
 
 use std::fmt;
 use std::ops::Deref;
@@ -13,34 +13,35 @@ use crate::error::{AgentError, AgentErrorType};
 use crate::stream::EventStream;
 use crate::transport::Call;
 
-/// What happens to a session whose hold is cancelled or dropped.
+/// What happens to a session when its guard is cancelled or dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnDrop {
-    /// Its turn is stopped; the session stays.
+    /// The current turn stops; the session stays.
     Interrupt,
-    /// It is ended.
+    /// The session ends.
     Stop,
 }
 
 impl OnDrop {
-    /// Tells the agent, again if it may not have heard: nobody is left to do that. One that is over needs
-    /// nothing more.
-    async fn tell(self, session: &Session) -> Result<(), AgentError> {
+    /// Sends the command, and repeats it if it may not have arrived: no one else will. An ended session
+    /// needs nothing more.
+    async fn send(self, session: &Session) -> Result<(), AgentError> {
         let command = match self {
             Self::Interrupt => Command::Interrupt { cancel_queued: false },
             Self::Stop => Command::Stop,
         };
-        let told = session.client().insist(Call::Command(session.id().clone(), command)).await;
-        let Err(error) = told else { return Ok(()) };
+        let sent =
+            session.client().call_with_retries(Call::Command(session.id().clone(), command)).await;
+        let Err(error) = sent else { return Ok(()) };
         match session.summary().await {
             Ok(summary) if summary.state == SessionState::Ended => Ok(()),
-            Ok(_) | Err(_) => Err(session.named(error)),
+            Ok(_) | Err(_) => Err(session.with_agent(error)),
         }
     }
 }
 
-/// A session, and a token by which all that goes on with it here is cancelled, its agent's work too. To be
-/// made within the runtime.
+/// A session with a token that cancels its streams here and its agent's work. Create it inside the tokio
+/// runtime.
 ///
 /// ```rust,standalone_crate
 /// # use agentwire_client::{AgentType, EventKind, OnDrop, SessionRequest};
@@ -52,7 +53,7 @@ impl OnDrop {
 /// let mut events = session.events();
 /// while let Some(event) = events.try_next().await? {
 ///     match &event.kind {
-///         // Whoever held it gave up.
+///         // The user gave up.
 ///         EventKind::TurnStarted(_) => break,
 ///         _ => {}
 ///     }
@@ -67,63 +68,63 @@ impl OnDrop {
 /// # client.close().await;
 /// # Ok::<_, agentwire_client::AgentError>(()) }) }
 /// ```
-#[must_use = "dropped, it tells the agent at once"]
+#[must_use = "dropping it interrupts or ends the session at once"]
 pub struct CancellableSession {
     session: Session,
     token: CancellationToken,
     on_drop: OnDrop,
-    /// Tells the agent once the token is cancelled.
-    teller: Option<JoinHandle<Result<(), AgentError>>>,
+    /// Sends the command when the token is cancelled.
+    sender: Option<JoinHandle<Result<(), AgentError>>>,
     /// It was cancelled or released.
     is_over: bool,
 }
 
 impl CancellableSession {
     pub(super) fn new(session: Session, token: CancellationToken, on_drop: OnDrop) -> Self {
-        let teller = Handle::try_current().ok().map(|runtime| {
+        let sender = Handle::try_current().ok().map(|runtime| {
             let (session, token) = (session.clone(), token.clone());
             runtime.spawn(async move {
                 token.cancelled().await;
-                on_drop.tell(&session).await
+                on_drop.send(&session).await
             })
         });
-        Self { session, token, on_drop, teller, is_over: false }
+        Self { session, token, on_drop, sender, is_over: false }
     }
 
-    /// The token, for whatever else should end with it. To cancel it is to cancel the session here: the
-    /// agent is told, and nobody waits for it.
+    /// The token, for other work that should end with this guard. Cancelling it cancels the guard: the
+    /// agent receives the command, and nothing waits for it.
     pub fn token(&self) -> &CancellationToken {
         &self.token
     }
 
-    /// What the session does, until it is cancelled.
+    /// The same as [`Session::events`], until this guard is cancelled.
     pub fn events(&self) -> EventStream {
         self.session.events().cancelled_by(self.token.clone())
     }
 
-    /// What [`Session::events_after`] has, until it is cancelled.
+    /// The same as [`Session::events_after`], until this guard is cancelled.
     pub fn events_after(&self, seq: u64) -> EventStream {
         self.session.events_after(seq).cancelled_by(self.token.clone())
     }
 
-    /// Cancels what goes on here, tells the agent, and waits until it knows. Given up in the middle, it is
-    /// told all the same.
+    /// Cancels the streams, sends the command to the agent, and waits for the reply. If this future is
+    /// dropped, the command is still sent.
     pub async fn cancel(mut self) -> Result<(), AgentError> {
         self.is_over = true;
         self.token.cancel();
-        match self.teller.take() {
-            Some(teller) => teller.await.unwrap_or_else(|error| {
+        match self.sender.take() {
+            Some(sender) => sender.await.unwrap_or_else(|error| {
                 Err(AgentError::new(AgentErrorType::Unknown, format!("failed to cancel: {error}")))
             }),
-            None => self.on_drop.tell(&self.session).await,
+            None => self.on_drop.send(&self.session).await,
         }
     }
 
-    /// Lets the session go on by itself.
+    /// Gives up the guard; the session continues.
     pub fn release(mut self) -> Session {
         self.is_over = true;
-        if let Some(teller) = self.teller.take().filter(|_| !self.token.is_cancelled()) {
-            teller.abort();
+        if let Some(sender) = self.sender.take().filter(|_| !self.token.is_cancelled()) {
+            sender.abort();
         }
         self.session.clone()
     }
@@ -137,7 +138,7 @@ impl Deref for CancellableSession {
     }
 }
 
-/// The agent is told; nobody waits for it.
+/// The command is sent in the background.
 impl Drop for CancellableSession {
     fn drop(&mut self) {
         if !self.is_over {

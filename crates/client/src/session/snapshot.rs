@@ -1,4 +1,4 @@
-//! What is known of a session without asking: what was last told, and what events have changed since.
+//! The known state of a session: the last summary, updated by the events since.
 
 #[cfg(test)]
 #[path = "snapshot_tests.rs"]
@@ -13,43 +13,43 @@ use agentwire_protocol::{
 use serde::Deserialize;
 
 #[derive(Debug)]
-pub(crate) struct Known {
+pub(crate) struct Snapshot {
     summary: SessionSummary,
-    /// Requests that were seen to be raised, and not to be settled.
-    asked: BTreeMap<String, RequestKind>,
+    /// Requests that were seen raised and not seen settled.
+    open_kinds: BTreeMap<String, RequestKind>,
     has_turn: bool,
     is_ready: bool,
 }
 
-impl Known {
+impl Snapshot {
     pub(crate) fn new(summary: SessionSummary) -> Self {
-        let mut known = Self { summary, asked: BTreeMap::new(), has_turn: false, is_ready: false };
-        known.judge();
-        known
+        let mut snapshot =
+            Self { summary, open_kinds: BTreeMap::new(), has_turn: false, is_ready: false };
+        snapshot.derive_fields();
+        snapshot
     }
 
     pub(crate) fn summary(&self) -> &SessionSummary {
         &self.summary
     }
 
-    /// Takes what the gateway says, unless later events were read already.
-    pub(crate) fn learn(&mut self, summary: &SessionSummary) {
+    /// Replaces the summary, unless later events were read already.
+    pub(crate) fn replace_summary(&mut self, summary: &SessionSummary) {
         if summary.last_seq >= self.summary.last_seq {
             self.summary = summary.clone();
-            self.judge();
+            self.derive_fields();
         }
     }
 
-    /// The log ends before that event: what was read of it and after is not in it. What it told is known until
-    /// the gateway is asked.
+    /// The log ends before event `from`. The summary stays as it is until the gateway is asked.
     pub(crate) fn forget(&mut self, from: u64) {
         self.summary.last_seq = self.summary.last_seq.min(from.saturating_sub(1));
     }
 
-    /// What follows from what was told.
-    fn judge(&mut self) {
+    /// Derives the other fields from the summary.
+    fn derive_fields(&mut self) {
         if self.summary.open_requests == 0 {
-            self.asked.clear();
+            self.open_kinds.clear();
         }
         (self.is_ready, self.has_turn) = match self.summary.state {
             SessionState::Starting | SessionState::Ended => (false, false),
@@ -61,10 +61,10 @@ impl Known {
         };
     }
 
-    /// Takes what an event tells. What is known already is not counted again.
-    pub(crate) fn note(&mut self, event: &Event<'static>) {
+    /// Applies an event. An event that the summary already includes is not counted twice.
+    pub(crate) fn apply(&mut self, event: &Event<'static>) {
         let is_new = event.seq > self.summary.last_seq;
-        self.note_request(event, is_new);
+        self.apply_request(event, is_new);
         if !is_new {
             return;
         }
@@ -83,69 +83,54 @@ impl Known {
                 (self.is_ready, self.has_turn) = (true, true);
             }
             EventKind::TurnCompleted(turn) => {
-                self.turn_over(TurnEnd::Completed, Some(turn.usage), turn.cost_usd);
+                self.end_turn(TurnEnd::Completed, Some(turn.usage), turn.cost_usd);
             }
             EventKind::TurnFailed(turn) => {
-                self.turn_over(turn.reason.into(), turn.usage, turn.cost_usd);
+                self.end_turn(turn.reason.into(), turn.usage, turn.cost_usd);
             }
-            EventKind::StatusChanged(status) => self.status(status),
+            EventKind::StatusChanged(status) => self.apply_status(status),
             EventKind::SessionEnded(ended) => {
                 self.summary.reason = Some(ended.reason);
                 self.summary.error = ended.error.as_ref().map(ToString::to_string);
                 self.end();
             }
-            // With a value that is not known here.
+            // A known event with a value that this version does not know.
             EventKind::Unknown(unknown) => match &*unknown.name {
                 "sessionStarted" => self.start(),
                 "turnStarted" => (self.is_ready, self.has_turn) = (true, true),
-                "turnCompleted" => self.turn_over(TurnEnd::Completed, None, None),
-                "turnFailed" => self.turn_over(TurnEnd::Failed, None, None),
+                "turnCompleted" => self.end_turn(TurnEnd::Completed, None, None),
+                "turnFailed" => self.end_turn(TurnEnd::Failed, None, None),
                 "sessionEnded" => self.end(),
                 _ => {}
             },
-            EventKind::TextChunk(_)
-            | EventKind::ToolStarted(_)
-            | EventKind::ToolProgress(_)
-            | EventKind::ToolCompleted(_)
-            | EventKind::ToolFailed(_)
-            | EventKind::FileChanged(_)
-            | EventKind::Error(_)
-            | EventKind::ThinkingChunk(_)
-            | EventKind::PlanUpdated(_)
-            | EventKind::AgentSpawned(_)
-            | EventKind::AgentFinished(_)
-            | EventKind::RequestRaised(_)
-            | EventKind::RequestSettled(_)
-            | EventKind::UsageReported(_)
-            | EventKind::Other(_) => {}
+            _ => {}
         }
-        self.refresh();
+        self.derive_state();
     }
 
-    /// Which requests are open is kept from what was read again, too: of those that were raised before it
-    /// is known how many there are, and not of which kind.
-    fn note_request(&mut self, event: &Event<'static>, is_new: bool) {
+    /// Requests are tracked from old events too: the summary says how many are open, but not of which kind.
+    fn apply_request(&mut self, event: &Event<'static>, is_new: bool) {
         let open = &mut self.summary.open_requests;
         if let Some(asked) = OpenRequest::of(event) {
             if is_new {
                 *open += 1;
             }
             if *open > 0 {
-                self.asked.insert(asked.request.request_id.to_string(), asked.request.kind);
+                self.open_kinds.insert(asked.request.request_id.to_string(), asked.request.kind);
             }
-        } else if let Some(settled) = settled(event) {
-            self.asked.remove(&settled);
+        } else if let Some(settled) = settled_request(event) {
+            self.open_kinds.remove(&settled);
             if is_new {
                 *open = open.saturating_sub(1);
             }
-            // What was read of the past up to a request alone is not open for that.
+            // A request from the past whose settlement was not read yet is not open.
             if *open == 0 {
-                self.asked.clear();
+                self.open_kinds.clear();
             }
         }
     }
 
-    fn status(&mut self, status: &StatusChanged<'static>) {
+    fn apply_status(&mut self, status: &StatusChanged<'static>) {
         let message = status.message.as_ref().map(ToString::to_string);
         let summary = &mut self.summary;
         if let Some(info) = &status.info {
@@ -169,7 +154,7 @@ impl Known {
         (self.is_ready, self.has_turn) = (false, false);
     }
 
-    fn turn_over(&mut self, end: TurnEnd, usage: Option<TokenUsage>, cost: Option<f64>) {
+    fn end_turn(&mut self, end: TurnEnd, usage: Option<TokenUsage>, cost: Option<f64>) {
         self.summary.turn_over(end, usage, cost);
         self.has_turn = false;
     }
@@ -178,18 +163,17 @@ impl Known {
         self.summary.state = SessionState::Ended;
         self.summary.open_requests = 0;
         (self.is_ready, self.has_turn) = (false, false);
-        self.asked.clear();
+        self.open_kinds.clear();
     }
 
-    /// What it does, by what is open: as the gateway judges it, but that a prompt which has no turn yet is
-    /// not seen from here.
-    fn refresh(&mut self) {
-        let asks = |kind: RequestKind| self.asked.values().any(|asked| *asked == kind);
+    /// Derives the state as the gateway does, except that a prompt without a turn is not visible here.
+    fn derive_state(&mut self) {
+        let asks = |kind: RequestKind| self.open_kinds.values().any(|asked| *asked == kind);
         let waits = matches!(
             self.summary.state,
             SessionState::WaitingPermission | SessionState::WaitingQuestion
         );
-        let is_unseen = self.summary.open_requests > self.asked.len() as u64;
+        let is_unseen = self.summary.open_requests > self.open_kinds.len() as u64;
         self.summary.state = match self.summary.state {
             SessionState::Ended => SessionState::Ended,
             _ if asks(RequestKind::Permission) => SessionState::WaitingPermission,
@@ -202,8 +186,8 @@ impl Known {
     }
 }
 
-/// The request that an event settles, also in a way that is not known here.
-pub(crate) fn settled(event: &Event<'static>) -> Option<String> {
+/// The id of the request that an event settles, even with an unknown outcome.
+pub(crate) fn settled_request(event: &Event<'static>) -> Option<String> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Settled {

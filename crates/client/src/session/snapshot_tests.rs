@@ -1,4 +1,4 @@
-//! What is known follows the events as the gateway does.
+//! The known state follows the events as the gateway's state does.
 
 use agentwire_protocol::{AgentType, SessionId};
 use serde_json::{Value, json};
@@ -14,15 +14,15 @@ fn summary(state: SessionState, open_requests: u64, last_seq: u64) -> SessionSum
     serde_json::from_value(summary).unwrap()
 }
 
-/// Takes events from that number on, and tells the state after each.
-fn states(known: &mut Known, first: u64, events: &[(&str, Value)]) -> Vec<SessionState> {
+/// Applies events numbered from `first` on, and returns the state after each.
+fn states(snapshot: &mut Snapshot, first: u64, events: &[(&str, Value)]) -> Vec<SessionState> {
     let note = |(seq, (kind, more)): (u64, &(&str, Value))| {
         let mut event = json!({
             "id": "e", "sessionId": "s", "seq": seq, "type": kind, "timestamp": "t", "agentId": "main",
         });
         event.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        known.note(&Event::from_json(&event.to_string()).unwrap());
-        known.summary.state
+        snapshot.apply(&Event::from_json(&event.to_string()).unwrap());
+        snapshot.summary.state
     };
     (first..).zip(events).map(note).collect()
 }
@@ -45,8 +45,8 @@ fn turn(name: &'static str) -> (&'static str, Value) {
 }
 
 #[test]
-fn a_permission_that_is_settled_while_a_hook_waits_is_waited_for_no_longer() {
-    let mut known = Known::new(summary(SessionState::Idle, 0, 0));
+fn a_settled_permission_is_no_longer_waited_for() {
+    let mut snapshot = Snapshot::new(summary(SessionState::Idle, 0, 0));
     let events = [
         turn("turnStarted"),
         raised("h", "hook"),
@@ -56,67 +56,67 @@ fn a_permission_that_is_settled_while_a_hook_waits_is_waited_for_no_longer() {
         turn("turnCompleted"),
     ];
     let expected = [WORKING, WORKING, PERMISSION, WORKING, WORKING, SessionState::Idle];
-    assert_eq!(states(&mut known, 1, &events), expected);
-    assert_eq!(known.summary.open_requests, 0);
-    assert_eq!(known.summary.title.as_deref(), Some("Fix the test"));
-    assert_eq!(known.summary.usage.total_tokens, 2);
+    assert_eq!(states(&mut snapshot, 1, &events), expected);
+    assert_eq!(snapshot.summary.open_requests, 0);
+    assert_eq!(snapshot.summary.title.as_deref(), Some("Fix the test"));
+    assert_eq!(snapshot.summary.usage.total_tokens, 2);
 }
 
-/// What is open outlasts the turn; what is settled outside of one leaves the session idle.
+/// An open request outlasts its turn; settling it afterwards leaves the session idle.
 #[test]
-fn what_waits_in_the_background_is_seen() {
-    let mut known = Known::new(summary(SessionState::Idle, 0, 0));
+fn requests_outlast_their_turn() {
+    let mut snapshot = Snapshot::new(summary(SessionState::Idle, 0, 0));
     let events =
         [turn("turnStarted"), raised("p", "permission"), turn("turnCompleted"), settled("p")];
     let expected = [WORKING, PERMISSION, PERMISSION, SessionState::Idle];
-    assert_eq!(states(&mut known, 1, &events), expected);
+    assert_eq!(states(&mut snapshot, 1, &events), expected);
 }
 
-/// It is attached to while it waits: what is read from the beginning tells for what.
+/// The client attaches while a request waits; reading from the first event shows its kind.
 #[test]
-fn what_was_asked_before_is_learnt_from_the_past() {
+fn past_events_show_the_kind_of_open_requests() {
     let past = [turn("turnStarted"), raised("q", "question")];
     let more = [raised("p", "permission"), settled("p"), settled("q")];
-    let mut known = Known::new(summary(QUESTION, 1, 2));
-    assert_eq!(states(&mut known, 1, &past), [QUESTION, QUESTION]);
-    assert_eq!(states(&mut known, 3, &more), [PERMISSION, QUESTION, WORKING]);
-    // Where the past is not read, its kind stays as it was told.
-    let mut known = Known::new(summary(QUESTION, 1, 2));
-    assert_eq!(states(&mut known, 3, &more[2..]), [WORKING]);
-    // What was asked and answered in the past is not open for having been read.
+    let mut snapshot = Snapshot::new(summary(QUESTION, 1, 2));
+    assert_eq!(states(&mut snapshot, 1, &past), [QUESTION, QUESTION]);
+    assert_eq!(states(&mut snapshot, 3, &more), [PERMISSION, QUESTION, WORKING]);
+    // Without the past events, the state stays as the summary says.
+    let mut snapshot = Snapshot::new(summary(QUESTION, 1, 2));
+    assert_eq!(states(&mut snapshot, 3, &more[2..]), [WORKING]);
+    // A request that was raised and settled in the past is not open.
     let past = [turn("turnStarted"), raised("old", "permission")];
-    let mut known = Known::new(summary(QUESTION, 1, 9));
-    assert_eq!(states(&mut known, 1, &past), [QUESTION, QUESTION]);
-    assert_eq!(states(&mut known, 10, &more[2..]), [WORKING]);
+    let mut snapshot = Snapshot::new(summary(QUESTION, 1, 9));
+    assert_eq!(states(&mut snapshot, 1, &past), [QUESTION, QUESTION]);
+    assert_eq!(states(&mut snapshot, 10, &more[2..]), [WORKING]);
 }
 
 #[test]
 fn who_stalled_and_speaks_works_again() {
-    let mut known = Known::new(summary(SessionState::Stalled, 0, 7));
+    let mut snapshot = Snapshot::new(summary(SessionState::Stalled, 0, 7));
     let said = [("textChunk", json!({ "content": "hm" }))];
-    assert_eq!(states(&mut known, 8, &said), [WORKING]);
+    assert_eq!(states(&mut snapshot, 8, &said), [WORKING]);
 }
 
 #[test]
 fn what_an_agent_says_of_itself_is_known() {
-    let mut known = Known::new(summary(SessionState::Starting, 0, 0));
+    let mut snapshot = Snapshot::new(summary(SessionState::Starting, 0, 0));
     let info = json!({ "model": "m", "agentVersion": "1", "nativeSessionId": "n" });
     let events = [
         ("statusChanged", json!({ "status": "ready", "info": info })),
         ("statusChanged", json!({ "status": "session", "message": "n2" })),
     ];
-    assert_eq!(states(&mut known, 1, &events), [SessionState::Idle; 2]);
-    let SessionSummary { model, agent_version, native_session_id, .. } = known.summary;
+    assert_eq!(states(&mut snapshot, 1, &events), [SessionState::Idle; 2]);
+    let SessionSummary { model, agent_version, native_session_id, .. } = snapshot.summary;
     assert_eq!(
         [model, agent_version, native_session_id].map(Option::unwrap),
         ["m".to_owned(), "1".to_owned(), "n2".to_owned()]
     );
 }
 
-/// Values of a newer gateway, and a log that is another one.
+/// Values of a newer gateway, and a log that was replaced.
 #[test]
-fn what_is_not_known_ends_what_it_ends() {
-    let mut known = Known::new(summary(SessionState::Idle, 0, 0));
+fn unknown_values_still_end_turns_and_sessions() {
+    let mut snapshot = Snapshot::new(summary(SessionState::Idle, 0, 0));
     let events = [
         ("turnStarted", json!({ "turnNumber": 1, "origin": "dream" })),
         raised("r", "riddle"),
@@ -125,9 +125,9 @@ fn what_is_not_known_ends_what_it_ends() {
         ("sessionEnded", json!({ "reason": "eclipsed" })),
     ];
     let expected = [WORKING, WORKING, WORKING, SessionState::Idle, SessionState::Ended];
-    assert_eq!(states(&mut known, 1, &events), expected);
-    assert_eq!(known.summary.open_requests, 0);
-    known.forget(2);
-    known.learn(&summary(SessionState::Idle, 0, 3));
-    assert_eq!((known.summary.state, known.summary.last_seq), (SessionState::Idle, 3));
+    assert_eq!(states(&mut snapshot, 1, &events), expected);
+    assert_eq!(snapshot.summary.open_requests, 0);
+    snapshot.forget(2);
+    snapshot.replace_summary(&summary(SessionState::Idle, 0, 3));
+    assert_eq!((snapshot.summary.state, snapshot.summary.last_seq), (SessionState::Idle, 3));
 }

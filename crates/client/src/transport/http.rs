@@ -1,13 +1,13 @@
-//! A server: calls over HTTP; what a session does over a WebSocket, as a stream of server-sent events,
-//! or by long polls, whichever gets through.
+//! The transport to a server: calls over HTTP; events over a WebSocket, as server-sent events, or by long
+//! polling, whichever the network lets through.
 
+mod dial;
+mod http_client;
 mod polling;
-mod requests;
 mod socket;
 mod sse;
 #[cfg(feature = "tls")]
 mod tls;
-mod wire;
 
 use std::fmt;
 use std::path::Path;
@@ -19,99 +19,111 @@ use agentwire_protocol::{Command, Json, Profile, SessionId};
 use http::Method;
 use serde::Deserialize;
 
-use self::requests::{Caller, Request, encode, strange};
+use self::http_client::{HttpClient, Request, encode, unexpected};
 #[cfg(feature = "tls")]
 pub(crate) use self::tls::Prepared;
 use super::{Call, Calling, Connection, Opening, Transport};
-use crate::discovery::{Equipment, Place, Server};
+use crate::discovery::{Credentials, Server, ServerLocation};
 use crate::error::AgentError;
 
-/// How long the server may take to answer.
-const ANSWER: Duration = Duration::from_secs(30);
+/// The time limit of an answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long it may take where an agent is started or asked.
-const AGENT: Duration = Duration::from_secs(120);
+/// The time limit where an agent must start or answer.
+const AGENT_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// How the events of a session come from a server.
+/// How a server sends events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Streaming {
     /// Over a WebSocket.
     #[default]
     Socket,
-    /// As server-sent events.
+    /// Server-sent events.
     Events,
-    /// By long polls.
+    /// Long polling.
     Polling,
 }
 
-/// A server, over HTTP. Clones are the same.
+/// The transport to a server over HTTP. Clones share connections.
+///
+/// ```rust,no_run
+/// use agentwire_client::{AgentClient, AgentError, HttpTransport, Server};
+///
+/// fn client(token: &str) -> Result<AgentClient, AgentError> {
+///     let server = Server::new("http://127.0.0.1:8080")?.with_token(token)?;
+///     Ok(AgentClient::over(HttpTransport::new(server)))
+/// }
+/// ```
 #[derive(Clone)]
 pub struct HttpTransport {
     shared: Arc<Shared>,
 }
 
 pub(crate) struct Shared {
-    place: Place,
-    caller: Caller,
-    /// What has got through so far: only that and what is simpler is tried.
+    location: ServerLocation,
+    client: HttpClient,
+    /// The best method that has worked so far; better ones are not tried again.
     streaming: AtomicU8,
-    /// How many events the next page may have.
+    /// The size of the next page of events.
     page: AtomicUsize,
 }
 
-/// Why there is no connection.
-enum Unopened {
-    /// Another way will not do either.
+/// Why no connection opened.
+enum OpenError {
+    /// Another method would fail too.
     Failed(AgentError),
-    /// This way does not get through; another may.
-    Refused(AgentError),
-    /// The connection broke or stood still. If it does so again, it is the way.
-    Faltered(AgentError),
+    /// The network does not let this method through; another may work.
+    Blocked(AgentError),
+    /// The connection broke or stalled. The second time, the method counts as unusable.
+    Stalled(AgentError),
 }
 
 #[derive(Deserialize)]
-struct Queried {
+struct QueryReply {
     result: Json<'static>,
 }
 
 impl HttpTransport {
-    /// To that server.
+    /// Connects to this server.
     pub fn new(server: Server) -> Self {
-        Self::at(Place::Named(server))
+        Self::at(ServerLocation::Named(server))
     }
 
-    /// To the server that says in a data directory where it is. If it starts anew at another address, it
+    /// Connects to the server that this data directory names. If the server restarts at another address, it
     /// is found there.
     pub fn discover(data_dir: &Path) -> Result<Self, AgentError> {
-        Self::discover_with(data_dir, Equipment::default())
+        Self::discover_with(data_dir, Credentials::default())
     }
 
-    pub(crate) fn discover_with(data_dir: &Path, equipment: Equipment) -> Result<Self, AgentError> {
-        let place = Place::Found(data_dir.to_owned(), equipment);
-        place.server()?;
-        Ok(Self::at(place))
+    pub(crate) fn discover_with(
+        data_dir: &Path,
+        credentials: Credentials,
+    ) -> Result<Self, AgentError> {
+        let location = ServerLocation::Found(data_dir.to_owned(), credentials);
+        location.server()?;
+        Ok(Self::at(location))
     }
 
-    fn at(place: Place) -> Self {
-        let caller = Caller::new(place.clone());
+    fn at(location: ServerLocation) -> Self {
+        let client = HttpClient::new(location.clone());
         let (streaming, page) = (AtomicU8::new(0), AtomicUsize::new(polling::FIRST));
-        Self { shared: Arc::new(Shared { place, caller, streaming, page }) }
+        Self { shared: Arc::new(Shared { location, client, streaming, page }) }
     }
 
-    /// Does without what is better than this: for where it is known that it does not get through.
+    /// Skips better methods, for networks that are known to block them.
     pub fn with_streaming(self, streaming: Streaming) -> Self {
-        self.shared.settle_for(streaming);
+        self.shared.fall_back_to(streaming);
         self
     }
 
-    /// How events come, as far as is known.
+    /// How events are received, as far as is known.
     pub fn streaming(&self) -> Streaming {
         self.shared.streaming()
     }
 
-    /// The server, as it is known now.
+    /// The server that is used now.
     pub fn server(&self) -> Result<Server, AgentError> {
-        self.shared.place.server()
+        self.shared.location.server()
     }
 }
 
@@ -135,16 +147,18 @@ impl Transport for HttpTransport {
 
 impl Shared {
     async fn call(&self, call: Call) -> Result<Json<'static>, AgentError> {
-        let server = self.place.server()?;
-        let Written { method, path, body, key, within } = written(call)?;
+        let server = self.location.server()?;
+        let HttpCall { method, path, body, key, within } = http_call(call)?;
         let is_query = path.ends_with("/query");
         let request = Request { method, path: &path, body, key: key.as_deref(), within };
-        let answer = self.caller.call(&server, request).await?;
+        let answer = self.client.call(&server, request).await?;
         let read = match is_query {
-            true => serde_json::from_slice::<Queried>(&answer).map(|queried| queried.result),
+            true => serde_json::from_slice::<QueryReply>(&answer).map(|queried| queried.result),
             false => serde_json::from_slice(&answer),
         };
-        read.map_err(|error| strange(&server, format_args!("its answer cannot be read: {error}")))
+        read.map_err(|error| {
+            unexpected(&server, format_args!("its answer cannot be read: {error}"))
+        })
     }
 
     async fn follow(
@@ -154,10 +168,10 @@ impl Shared {
         profile: Profile,
     ) -> Result<Connection, AgentError> {
         let of = encode(session.as_str());
-        let query = format!("after={after}&profile={}", word(profile));
-        let mut has_faltered = false;
+        let query = format!("after={after}&profile={}", profile_name(profile));
+        let mut has_stalled = false;
         loop {
-            let server = self.place.server()?;
+            let server = self.location.server()?;
             let streaming = self.streaming();
             let (opened, then) = match streaming {
                 Streaming::Socket => {
@@ -166,23 +180,23 @@ impl Shared {
                 }
                 Streaming::Events => {
                     let path = format!("/v1/sessions/{of}/events?{query}");
-                    (sse::open(&self.caller, server, &path).await, Streaming::Polling)
+                    (sse::open(&self.client, server, &path).await, Streaming::Polling)
                 }
                 Streaming::Polling => return Ok(polling::open(self, &session, after, profile)),
             };
             let (error, is_settled) = match opened {
                 Ok(connection) => return Ok(connection),
-                Err(Unopened::Failed(error)) => return Err(error),
-                Err(Unopened::Refused(error)) => (error, true),
-                Err(Unopened::Faltered(error)) => {
-                    (error, std::mem::replace(&mut has_faltered, true))
+                Err(OpenError::Failed(error)) => return Err(error),
+                Err(OpenError::Blocked(error)) => (error, true),
+                Err(OpenError::Stalled(error)) => {
+                    (error, std::mem::replace(&mut has_stalled, true))
                 }
             };
-            // Only if the server is there is it the way that fails.
+            // If the server does not answer either, the method is not to blame.
             self.call(Call::Show(session.clone())).await.map_err(|_| error)?;
             if is_settled {
-                has_faltered = false;
-                self.settle_for(then);
+                has_stalled = false;
+                self.fall_back_to(then);
             }
         }
     }
@@ -195,7 +209,7 @@ impl Shared {
         }
     }
 
-    fn settle_for(&self, streaming: Streaming) {
+    fn fall_back_to(&self, streaming: Streaming) {
         let number = match streaming {
             Streaming::Socket => 0,
             Streaming::Events => 1,
@@ -205,16 +219,15 @@ impl Shared {
     }
 }
 
-/// A profile as queries have it.
-fn word(profile: Profile) -> &'static str {
+fn profile_name(profile: Profile) -> &'static str {
     match profile {
         Profile::Core => "core",
         Profile::Full => "full",
     }
 }
 
-/// A call as a request.
-struct Written {
+/// A call as an HTTP request.
+struct HttpCall {
     method: Method,
     path: String,
     body: Option<Json<'static>>,
@@ -222,16 +235,21 @@ struct Written {
     within: Duration,
 }
 
-fn written(call: Call) -> Result<Written, AgentError> {
-    let get =
-        |path: String| Written { method: Method::GET, path, body: None, key: None, within: ANSWER };
+fn http_call(call: Call) -> Result<HttpCall, AgentError> {
+    let get = |path: String| HttpCall {
+        method: Method::GET,
+        path,
+        body: None,
+        key: None,
+        within: ANSWER_TIMEOUT,
+    };
     Ok(match call {
-        Call::Start { request, key } => Written {
+        Call::Start { request, key } => HttpCall {
             method: Method::POST,
             path: "/v1/sessions".to_owned(),
             body: Some(Json::of(&request)),
             key: Some(key),
-            within: AGENT,
+            within: AGENT_TIMEOUT,
         },
         Call::List { only_live, after, limit } => {
             let after = after.map(|id| format!("&after={}", encode(id.as_str())));
@@ -244,15 +262,17 @@ fn written(call: Call) -> Result<Written, AgentError> {
             get(format!("/v1/requests?state=open{of}"))
         }
         Call::Command(id, command) => {
-            let (method, rest, body) = ordered(&command)?;
+            let (method, rest, body) = command_request(&command)?;
             let path = format!("/v1/sessions/{}{rest}", encode(id.as_str()));
-            Written { method, path, body, key: None, within: AGENT }
+            HttpCall { method, path, body, key: None, within: AGENT_TIMEOUT }
         }
     })
 }
 
-/// A command as a request: its method, the rest of its path, its body.
-fn ordered(command: &Command) -> Result<(Method, String, Option<Json<'static>>), AgentError> {
+/// The method, the end of the path, and the body of a command.
+fn command_request(
+    command: &Command,
+) -> Result<(Method, String, Option<Json<'static>>), AgentError> {
     let post = |name: &str, body| Ok((Method::POST, format!("/{name}"), body));
     match command {
         Command::Prompt(prompt) => post("prompt", Some(Json::of(prompt))),
@@ -266,7 +286,7 @@ fn ordered(command: &Command) -> Result<(Method, String, Option<Json<'static>>),
         }
         Command::Configure(change) => Ok((Method::PATCH, String::new(), Some(Json::of(change)))),
         Command::Start(_) | Command::Attach { .. } => Err(AgentError::invalid(format!(
-            "{} is no command to a session that there is",
+            "{} is not a command for an existing session",
             command.name()
         ))),
     }

@@ -1,4 +1,4 @@
-//! A gateway in this process: the engine itself, called without a wire.
+//! A gateway in this process: direct calls to the engine.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -16,10 +16,10 @@ use tokio::runtime::Handle;
 
 use super::{Call, Calling, Connection, Followed, Opening, Transport};
 use crate::error::AgentError;
-use crate::lines::EventLines;
+use crate::event_lines::EventLines;
 
-/// A gateway in this process, for programs that want no server and no child. Agents are children of this
-/// process, and end with it. Clones are the same.
+/// A gateway in this process, for programs that want no server and no child process. Agents are children of
+/// this process and end with it. Clones share one gateway.
 ///
 /// ```rust,standalone_crate
 /// use agentwire_client::transport::in_process::{Settings, StoreKind};
@@ -50,19 +50,19 @@ struct Gateway {
 }
 
 impl InProcessTransport {
-    /// A gateway that keeps its sessions in that directory, which other agentwire processes may share.
+    /// Opens a gateway that stores its sessions in this directory. Other agentwire processes may share it.
     pub async fn open(data_dir: impl Into<PathBuf>) -> Result<Self, AgentError> {
         Self::with_settings(Settings { data_dir: data_dir.into(), ..Settings::default() }).await
     }
 
-    /// A gateway of your settings. Where `keeper` names the agentwire program, no process that an agent
-    /// started outlives its session, whatever it does; without it, those in the agent's process group end.
-    /// The demo agent is that program, too.
+    /// Opens a gateway with these settings. If `keeper` names the agentwire program, no process that an
+    /// agent started outlives its session; without it, only the processes in the agent's process group end.
+    /// The same program is the demo agent.
     pub async fn with_settings(settings: Settings) -> Result<Self, AgentError> {
         Ok(Self { gateway: Arc::new(Gateway { hub: Hub::open(settings).await? }) })
     }
 
-    async fn make(&self, call: Call) -> Result<Json<'static>, AgentError> {
+    async fn make_call(&self, call: Call) -> Result<Json<'static>, AgentError> {
         let hub = &self.gateway.hub;
         Ok(match call {
             Call::Start { request, key } => {
@@ -91,7 +91,7 @@ impl Transport for InProcessTransport {
     }
 
     fn call(&self, call: Call) -> Calling<'_> {
-        Box::pin(self.make(call))
+        Box::pin(self.make_call(call))
     }
 
     fn follow(&self, session: &SessionId, after: u64, profile: Profile) -> Opening<'_> {
@@ -103,7 +103,7 @@ impl Transport for InProcessTransport {
                     let mut cursor = cursor?;
                     let next = match cursor.next().await {
                         Ok(Some(batch)) => EventLines::numbered(batch.first, batch.lines)
-                            .map(|events| Followed::Events(events.shown(profile)))
+                            .map(|events| Followed::Events(events.filtered(profile)))
                             .ok_or_else(|| AgentError::broken("the log", "it is not UTF-8")),
                         Ok(None) => Ok(Followed::End),
                         Err(error) => Err(AgentError::from(Hub::storage_error(&error)).retryable()),
@@ -115,13 +115,13 @@ impl Transport for InProcessTransport {
         })
     }
 
-    /// Ends all sessions that run here.
+    /// Ends all sessions of this gateway.
     fn close(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(self.gateway.hub.shutdown())
     }
 }
 
-/// Sessions do not go on without their gateway.
+/// Sessions end with their gateway.
 impl Drop for Gateway {
     fn drop(&mut self) {
         let hub = self.hub.clone();

@@ -1,6 +1,6 @@
-//! A gateway that is a script: for the tests of programs that use this crate.
+//! A scripted gateway, for tests of programs that use this crate.
 
-mod script;
+mod session;
 
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
@@ -13,22 +13,21 @@ use agentwire_protocol::{
 use futures_util::stream;
 use tokio::sync::Notify;
 
-use self::script::{Plot, Story};
+use self::session::{ConnectionFaults, ScriptedSession};
 use super::{Call, Calling, Connection, Followed, Opening, Transport};
 use crate::error::AgentError;
-use crate::lines::EventLines;
+use crate::event_lines::EventLines;
 
-/// How many events come at once.
+/// How many events arrive at once.
 const BATCH: usize = 16;
 
-/// What a connection shows, and after which event it goes on, if it does.
+/// An item of a connection, and the event after which the connection continues, if it does.
 type Next = (Result<Followed, AgentError>, Option<u64>);
 
-/// A gateway that plays what it was given, and keeps what was asked of it. Clones are the same.
+/// A gateway that plays recorded events and records the calls it receives. Clones share one script.
 ///
-/// Its sessions are recordings, as `agentwire export` writes them, or any events. A session is over when
-/// its recording is, unless it is [live](Self::live). Calls get fitting replies; what a test wants else,
-/// it says.
+/// Its sessions are recordings, as `agentwire export` writes them, or any other events. A session ends with
+/// its recording, unless it is [live](Self::live). Calls get suitable replies; a test can script others.
 ///
 /// ```
 /// use agentwire_client::{AgentClient, EventKind, ScriptedTransport};
@@ -70,34 +69,33 @@ pub struct ScriptedTransport {
 #[derive(Debug, Default)]
 struct Shared {
     state: Mutex<State>,
-    /// Something changed.
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// In the order in which they are begun.
-    stories: Vec<Story>,
-    /// What happens in each, in those that are yet to come as well.
-    plot: Plot,
-    begun: usize,
+    /// In the order in which they start.
+    sessions: Vec<ScriptedSession>,
+    /// Applies to each session, including those added later.
+    faults: ConnectionFaults,
+    started: usize,
     calls: Vec<Call>,
     /// By the name of the call.
     replies: HashMap<String, VecDeque<Result<Json<'static>, AgentError>>>,
-    /// So many connections are refused.
+    /// How many more connections to refuse.
     refused: usize,
-    /// Every connection begins so many events before the place asked for.
+    /// Every connection starts this many events early.
     rewind: u64,
     is_live: bool,
 }
 
 impl ScriptedTransport {
-    /// A gateway with no sessions.
+    /// A gateway without sessions.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With the sessions of a recording: events as JSON, one a line.
+    /// Adds the sessions of a recording: events as JSON, one per line.
     pub fn transcript(self, text: &str) -> Result<Self, AgentError> {
         {
             let mut state = self.state();
@@ -108,7 +106,7 @@ impl ScriptedTransport {
         Ok(self)
     }
 
-    /// With the sessions of a recording in a file.
+    /// Adds the sessions of a recording in a file.
     pub fn transcript_file(self, path: impl AsRef<Path>) -> Result<Self, AgentError> {
         let path = path.as_ref();
         let text = std::fs::read_to_string(path).map_err(|error| {
@@ -117,7 +115,7 @@ impl ScriptedTransport {
         self.transcript(&text)
     }
 
-    /// With these events: anything that is written as an event.
+    /// Adds these events: any values that serialize as events.
     pub fn events<E: serde::Serialize>(
         self,
         events: impl IntoIterator<Item = E>,
@@ -128,56 +126,55 @@ impl ScriptedTransport {
         Ok(self)
     }
 
-    /// Sessions go on when all that was given was shown: more may be [pushed](Self::push).
+    /// Sessions continue after the last given event; [`Self::push`] adds more.
     pub fn live(self) -> Self {
         self.state().is_live = true;
         self
     }
 
-    /// What comes after that event is shown only once a command has come. Said several times, each wants a
-    /// command of its own.
+    /// Holds back what follows event `seq` until a command arrives. Each hold needs a command of its own.
     pub fn hold_after(self, seq: u64) -> Self {
-        self.each(|plot| plot.hold_after(seq))
+        self.for_each_session(|faults| faults.hold_after(seq))
     }
 
-    /// The connection breaks after that event, once.
+    /// Breaks the connection after event `seq`, once.
     pub fn cut_after(self, seq: u64) -> Self {
-        self.each(|plot| plot.cut_after(seq))
+        self.for_each_session(|faults| faults.cut_after(seq))
     }
 
-    /// The log has no such event.
+    /// Removes event `seq` from the log.
     pub fn without(self, seq: u64) -> Self {
-        self.each(|plot| plot.leave_out(seq))
+        self.for_each_session(|faults| faults.leave_out(seq))
     }
 
-    fn each(self, change: impl Fn(&mut Plot)) -> Self {
+    fn for_each_session(self, change: impl Fn(&mut ConnectionFaults)) -> Self {
         {
             let mut state = self.state();
-            change(&mut state.plot);
-            state.stories.iter_mut().for_each(|story| change(story.plot()));
+            change(&mut state.faults);
+            state.sessions.iter_mut().for_each(|session| change(session.faults()));
         }
         self
     }
 
-    /// Every connection shows so many events again that were shown before.
+    /// Every connection repeats this many events.
     pub fn repeating(self, events: u64) -> Self {
         self.state().rewind = events;
         self
     }
 
-    /// The next so many connections fail.
+    /// Makes the next `count` connections fail.
     pub fn refusing_connections(self, count: usize) -> Self {
         self.state().refused = count;
         self
     }
 
-    /// The next call of that name (`start`, `list`, `show`, `requests`, or that of a command) is answered
-    /// so. Said several times, one after the other.
+    /// The next call of this name (`start`, `list`, `show`, `requests`, or a command's name) gets this
+    /// reply. Replies of several calls of this method are used in order.
     pub fn reply(self, call: &str, reply: &impl serde::Serialize) -> Self {
         self.answer(call, Ok(Json::of(reply)))
     }
 
-    /// The next call of that name fails so.
+    /// The next call of this name fails with this error.
     pub fn fail(self, call: &str, error: impl Into<AgentError>) -> Self {
         self.answer(call, Err(error.into()))
     }
@@ -187,30 +184,30 @@ impl ScriptedTransport {
         self
     }
 
-    /// Adds an event to a session that runs.
+    /// Adds an event to a live session.
     pub fn push(&self, event: &impl serde::Serialize) -> Result<(), AgentError> {
         let added = self.state().add(Json::of(event).get());
         self.shared.changed.notify_waiters();
         added
     }
 
-    /// What is live goes on no longer.
+    /// Ends live sessions.
     pub fn finish(&self) {
         self.state().is_live = false;
         self.shared.changed.notify_waiters();
     }
 
-    /// All that was asked, in order.
+    /// All calls so far, in order.
     pub fn calls(&self) -> Vec<Call> {
         self.state().calls.clone()
     }
 
-    /// What was wanted of sessions, in order.
+    /// All commands so far, in order.
     pub fn commands(&self) -> Vec<Command> {
         let state = self.state();
         let commands = state.calls.iter().filter_map(|call| match call {
             Call::Command(_, command) => Some(command.clone()),
-            Call::Start { .. } | Call::List { .. } | Call::Show(_) | Call::Requests(_) => None,
+            _ => None,
         });
         commands.collect()
     }
@@ -222,22 +219,22 @@ impl ScriptedTransport {
 
 impl State {
     fn add(&mut self, line: &str) -> Result<(), AgentError> {
-        let (session, seq) = script::place(line)?;
-        let at = match self.stories.iter().position(|story| *story.id() == session) {
+        let (id, seq) = session::session_and_seq(line)?;
+        let at = match self.sessions.iter().position(|session| *session.id() == id) {
             Some(at) => at,
             None => {
-                self.stories.push(Story::new(session, self.plot.clone()));
-                self.stories.len() - 1
+                self.sessions.push(ScriptedSession::new(id, self.faults.clone()));
+                self.sessions.len() - 1
             }
         };
-        if let Some(story) = self.stories.get_mut(at) {
-            story.add(seq, line);
+        if let Some(session) = self.sessions.get_mut(at) {
+            session.add(seq, line);
         }
         Ok(())
     }
 
-    fn story(&self, id: &SessionId) -> Result<&Story, AgentError> {
-        self.stories.iter().find(|story| story.id() == id).ok_or_else(|| {
+    fn session(&self, id: &SessionId) -> Result<&ScriptedSession, AgentError> {
+        self.sessions.iter().find(|session| session.id() == id).ok_or_else(|| {
             let message = format!("the script has no session {id}");
             GatewayError::new(ErrorCode::SessionNotFound, message).into()
         })
@@ -256,33 +253,34 @@ impl State {
                 let id = match &request.session_id {
                     Some(id) => SessionId::from(id.as_str()),
                     None => {
-                        let next = self.stories.get(self.begun).or(self.stories.last());
-                        self.begun += 1;
-                        next.map(|story| story.id().clone()).ok_or_else(|| {
-                            let message = "the script has no session to begin";
+                        let next = self.sessions.get(self.started).or(self.sessions.last());
+                        self.started += 1;
+                        next.map(|session| session.id().clone()).ok_or_else(|| {
+                            let message = "the script has no session to start";
                             GatewayError::new(ErrorCode::StartFailed, message)
                         })?
                     }
                 };
-                let story = self.story(&id)?;
+                let session = self.session(&id)?;
                 Ok(Json::of(&match request.session_id {
-                    Some(_) => story.resumed(self.is_live),
-                    None => story.beginning(request.agent_type),
+                    Some(_) => session.resumed(self.is_live),
+                    None => session.beginning(request.agent_type),
                 }))
             }
             Call::List { only_live, after, limit } => {
                 Ok(self.list(only_live, after.as_ref(), limit))
             }
-            Call::Show(id) => Ok(Json::of(&self.story(&id)?.summary(self.is_live))),
+            Call::Show(id) => Ok(Json::of(&self.session(&id)?.summary(self.is_live))),
             Call::Requests(of) => {
-                let fits = |story: &&Story| of.as_ref().is_none_or(|id| story.id() == id);
-                let stories = self.stories.iter().filter(fits);
-                let mut requests: Vec<_> = stories.flat_map(Story::requests).collect();
+                let fits =
+                    |session: &&ScriptedSession| of.as_ref().is_none_or(|id| session.id() == id);
+                let sessions = self.sessions.iter().filter(fits);
+                let mut requests: Vec<_> = sessions.flat_map(ScriptedSession::requests).collect();
                 requests.sort_by(|one, other| one.raised_at.cmp(&other.raised_at));
                 Ok(Json::of(&RequestList { requests }))
             }
             Call::Command(session, command) => {
-                self.story(&session)?;
+                self.session(&session)?;
                 self.release(&session);
                 Ok(match command {
                     Command::Prompt(prompt) => {
@@ -291,20 +289,14 @@ impl State {
                     }
                     Command::Query { .. } | Command::Rewind { .. } => Json::trusted("null"),
                     Command::Interrupt { .. } => Json::trusted(r#"{"stillQueued":[]}"#),
-                    Command::Stop
-                    | Command::Finish
-                    | Command::Settle(_)
-                    | Command::Configure(_)
-                    | Command::Start(_)
-                    | Command::Attach { .. } => Json::trusted("{}"),
+                    _ => Json::EMPTY,
                 })
             }
         }
     }
 
-    /// A page of sessions, newest first.
     fn list(&self, only_live: bool, after: Option<&SessionId>, limit: usize) -> Json<'static> {
-        let summaries = self.stories.iter().rev().map(|story| story.summary(self.is_live));
+        let summaries = self.sessions.iter().rev().map(|session| session.summary(self.is_live));
         let mut wanted = summaries
             .skip_while(|summary| after.is_some_and(|after| summary.id != *after))
             .skip(usize::from(after.is_some()))
@@ -314,27 +306,27 @@ impl State {
         Json::of(&SessionList { sessions, next })
     }
 
-    fn release(&mut self, session: &SessionId) {
-        if let Some(story) = self.stories.iter_mut().find(|story| story.id() == session) {
-            story.release();
+    fn release(&mut self, id: &SessionId) {
+        if let Some(session) = self.sessions.iter_mut().find(|session| session.id() == id) {
+            session.release();
         }
     }
 
-    /// What a connection shows next, after that event, and where it goes on; nothing if it must wait.
-    fn next(&mut self, session: &SessionId, after: u64, profile: Profile) -> Option<Next> {
+    /// The next item after event `after`, or `None` if the connection must wait.
+    fn next(&mut self, id: &SessionId, after: u64, profile: Profile) -> Option<Next> {
         let is_live = self.is_live;
-        let story = self.stories.iter_mut().find(|story| story.id() == session)?;
-        if story.cut(after) {
+        let session = self.sessions.iter_mut().find(|session| session.id() == id)?;
+        if session.cut(after) {
             let why = "it cuts the connection";
             return Some((Err(AgentError::broken("the script", why)), None));
         }
-        let events = story.after(after, BATCH);
+        let events = session.after(after, BATCH);
         match events.last() {
             Some((last, _)) => {
-                let shown = EventLines::of(events.iter().copied()).shown(profile);
+                let shown = EventLines::of(events.iter().copied()).filtered(profile);
                 Some((Ok(Followed::Events(shown)), Some(*last)))
             }
-            None if story.is_over(is_live) => Some((Ok(Followed::End), None)),
+            None if session.is_over(is_live) => Some((Ok(Followed::End), None)),
             None => None,
         }
     }

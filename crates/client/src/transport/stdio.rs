@@ -1,5 +1,5 @@
-//! A gateway of one's own: a child `agentwire unified`, spoken to over its stdin and stdout. All sessions
-//! of a client share it.
+//! A gateway as a child process: `agentwire unified`, over its stdin and stdout. All sessions of a client
+//! share it.
 
 mod child;
 mod router;
@@ -18,8 +18,9 @@ use self::child::Child;
 use super::{Call, Calling, Connection, Followed, Opening, Transport};
 use crate::error::{AgentError, AgentErrorType};
 
-/// A child `agentwire unified`. It is started when it is first needed, and again if it dies; it ends with
-/// the last clone of this, or when that is closed: then none is started any more. Clones are the same.
+/// A child process `agentwire unified`. It starts when it is first needed, and again if it dies. It ends
+/// with the last clone of this transport, or when the transport is closed; after that, none is started.
+/// Clones share one child process.
 ///
 /// ```rust,standalone_crate
 /// use agentwire_client::{AgentClient, AgentType, SessionRequest, StdioTransport};
@@ -43,53 +44,52 @@ pub struct StdioTransport {
 }
 
 struct Shared {
-    how: Start,
+    launch: Launch,
     running: Mutex<Running>,
 }
 
 #[derive(Default)]
 enum Running {
-    /// Nothing was wanted yet.
+    /// Nothing was needed yet.
     #[default]
     Nothing,
     Child(Arc<Child>),
-    /// It was closed, and stays so, whoever still reads.
+    /// Closed for good, even if streams are still being read.
     Closed,
 }
 
-/// How the child is started.
 #[derive(Clone)]
-struct Start {
+struct Launch {
     program: PathBuf,
     env: Vec<(OsString, OsString)>,
     directory: Option<PathBuf>,
 }
 
 impl StdioTransport {
-    /// A child of this program.
+    /// Uses this program.
     pub fn new(program: impl Into<PathBuf>) -> Self {
-        let how = Start { program: program.into(), env: Vec::new(), directory: None };
-        Self::of(how)
+        let launch = Launch { program: program.into(), env: Vec::new(), directory: None };
+        Self::of(launch)
     }
 
-    fn of(how: Start) -> Self {
-        Self { shared: Arc::new(Shared { how, running: Mutex::default() }) }
+    fn of(launch: Launch) -> Self {
+        Self { shared: Arc::new(Shared { launch, running: Mutex::default() }) }
     }
 
-    /// With this variable in its environment, beside those of this process.
+    /// Adds a variable to the child's environment, which otherwise is that of this process.
     pub fn env(self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
-        let mut how = self.shared.how.clone();
-        how.env.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
-        Self::of(how)
+        let mut launch = self.shared.launch.clone();
+        launch.env.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
+        Self::of(launch)
     }
 
-    /// In this directory, where sessions work that name no other.
+    /// Starts the child in this directory; sessions without a working directory work there.
     pub fn directory(self, path: impl AsRef<Path>) -> Self {
         let directory = Some(path.as_ref().to_owned());
-        Self::of(Start { directory, ..self.shared.how.clone() })
+        Self::of(Launch { directory, ..self.shared.launch.clone() })
     }
 
-    /// Its process, if it runs.
+    /// The child's process id, if it runs.
     pub fn pid(&self) -> Option<u32> {
         match &*self.running() {
             Running::Child(child) if child.is_alive() => Some(child.pid()),
@@ -101,28 +101,29 @@ impl StdioTransport {
         self.shared.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The child; a new one, if it is dead.
+    /// The running child; starts a new one if there is none.
     fn child(&self) -> Result<Arc<Child>, AgentError> {
         let mut running = self.running();
         match &*running {
             Running::Child(child) if child.is_alive() => return Ok(Arc::clone(child)),
             Running::Child(_) | Running::Nothing => {}
             Running::Closed => {
-                let message = format!("failed to speak to {}: the client was closed", self.name());
+                let message =
+                    format!("failed to communicate with {}: the client was closed", self.name());
                 return Err(AgentError::new(AgentErrorType::ConnectionFailed, message));
             }
         }
-        let new = Arc::new(Child::start(&self.shared.how)?);
+        let new = Arc::new(Child::start(&self.shared.launch)?);
         *running = Running::Child(Arc::clone(&new));
         Ok(new)
     }
 
-    async fn make(&self, call: Call) -> Result<Json<'static>, AgentError> {
+    async fn make_call(&self, call: Call) -> Result<Json<'static>, AgentError> {
         let child = self.child()?;
         let started = matches!(call, Call::Start { .. });
-        let reply = child.call(|id| written(call, id), None).await?;
+        let reply = child.call(|id| call_line(call, id), None).await?;
         if started && let Ok(Id { id }) = reply.read() {
-            // Its events would come at once; they are asked for when they are wanted.
+            // A start attaches to the session. Its events are requested when someone reads them.
             child.leave_unread(&id);
         }
         Ok(reply)
@@ -136,23 +137,23 @@ struct Id {
 
 impl Transport for StdioTransport {
     fn name(&self) -> String {
-        format!("{} unified", self.shared.how.program.display())
+        format!("{} unified", self.shared.launch.program.display())
     }
 
     fn call(&self, call: Call) -> Calling<'_> {
-        Box::pin(self.make(call))
+        Box::pin(self.make_call(call))
     }
 
     fn follow(&self, session: &SessionId, after: u64, profile: Profile) -> Opening<'_> {
         let session = session.clone();
         Box::pin(async move {
             let child = self.child()?;
-            // The child shows a session to all its readers in one way.
+            // All readers of a session share the child's full stream.
             let reader = child.follow(&session, after).await?;
             let connection: Connection =
                 Box::pin(stream::unfold(reader, move |mut reader| async move {
                     let next = reader.next().await?.map(|events| match events {
-                        Some(events) => Followed::Events(events.shown(profile)),
+                        Some(events) => Followed::Events(events.filtered(profile)),
                         None => Followed::LetGo,
                     });
                     Some((next, reader))
@@ -171,10 +172,10 @@ impl Transport for StdioTransport {
     }
 }
 
-/// What its variables are stays unsaid.
+/// Shows the names of variables, not their values.
 impl fmt::Debug for StdioTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Start { program, env, directory } = &self.shared.how;
+        let Launch { program, env, directory } = &self.shared.launch;
         let names: Vec<_> = env.iter().map(|(name, _)| name).collect();
         f.debug_struct("StdioTransport")
             .field("program", program)
@@ -185,12 +186,12 @@ impl fmt::Debug for StdioTransport {
     }
 }
 
-/// A call as a line.
-fn written(call: Call, id: Json<'static>) -> String {
+/// The line that makes a call.
+fn call_line(call: Call, id: Json<'static>) -> String {
     let id = Some(id);
     let inquiry = |inquiry| InquiryFrame { id: id.clone(), inquiry }.to_json().get().to_owned();
     match call {
-        Call::Start { request, key } => started(*request, &key, id),
+        Call::Start { request, key } => start_line(*request, &key, id),
         Call::List { only_live, after, limit } => {
             inquiry(Inquiry::List { live: only_live, after, limit: Some(limit) })
         }
@@ -203,10 +204,10 @@ fn written(call: Call, id: Json<'static>) -> String {
     }
 }
 
-fn started(request: SessionRequest, key: &str, id: Option<Json<'static>>) -> String {
+fn start_line(request: SessionRequest, key: &str, id: Option<Json<'static>>) -> String {
     let command = Command::Start(Box::new(request));
     let frame = CommandFrame { id, session_id: None, command }.to_json();
-    // What was just written is an object.
+    // The frame was just written as an object.
     let mut fields: std::collections::BTreeMap<String, Json<'static>> =
         frame.read().unwrap_or_default();
     fields.insert("idempotencyKey".to_owned(), Json::of(&key));
@@ -218,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_its_variables_are_is_never_shown() {
+    fn values_of_variables_are_never_shown() {
         let child = StdioTransport::new("agentwire").env("KEY", "secret");
         let shown = format!("{:?} {child:?}", crate::AgentClient::over(child.clone()));
         assert!(shown.contains("KEY") && !shown.contains("secret"), "{shown}");

@@ -235,7 +235,7 @@ impl Translator {
             (Sent::Query { method, call }, None) => {
                 if let Some(call) = call {
                     let reply = result.map(|result| result.json().into_owned());
-                    out.reply(call, Ok(reply.unwrap_or(Json::trusted("{}"))));
+                    out.reply(call, Ok(reply.unwrap_or(Json::EMPTY)));
                 }
                 match result.and_then(|result| result.get("configOptions")) {
                     Some(options) => self.options_changed(options, out),

@@ -20,7 +20,7 @@ use std::borrow::Cow;
 use agentwire_protocol::event::{
     ErrorEvent, SessionEndReason, Status, StatusChanged, ToolProgress, TurnFailure,
 };
-use agentwire_protocol::{Call, Command, GatewayError, Json, SessionConfig, Text};
+use agentwire_protocol::{Call, Command, GatewayError, Json, JsonObject, SessionConfig, Text};
 
 pub(super) use board::is_board;
 
@@ -268,21 +268,15 @@ fn fail(error: Failure<'_>, out: &mut Out<'_>) {
 /// What a line says beside its envelope and the field that is told in words, as one object; nothing
 /// if that is all it has.
 fn details(message: Value<'_>, told: &str) -> Option<Json<'static>> {
-    let mut object = String::from("{");
+    let mut object = JsonObject::new();
     for (key, value) in message.fields() {
         let envelope = matches!(&*key, "type" | "subtype" | "uuid" | "session_id");
         if envelope || key == told || value.is_null() {
             continue;
         }
-        if object.len() > 1 {
-            object.push(',');
-        }
-        object.push_str(Json::of(&key).get());
-        object.push(':');
-        object.push_str(value.json().get());
+        object.add(&key, &value.json());
     }
-    object.push('}');
-    (object.len() > 2).then(|| Json::trusted(object))
+    object.unless_empty()
 }
 
 /// The text of a string or of content blocks.

@@ -92,6 +92,9 @@ impl AgentDialect for Claude {
             structured_output: true,
             changed_input: true,
             resumes_next_minute: false,
+            shares_session_id: true,
+            permission_updates: true,
+            own_answer_form: true,
         }
     }
 

@@ -8,6 +8,8 @@ use agentwire_protocol::event::Question;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::permission_updates::{PermissionRule, PermissionUpdate};
+
 /// The tool by which Claude asks its user.
 pub(crate) const QUESTIONS: &str = "AskUserQuestion";
 
@@ -20,57 +22,27 @@ pub(crate) struct Updates {
     pub(crate) mode: Option<String>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Update {
-    #[serde(rename = "type")]
-    kind: String,
+/// The rule that allows this call, and no other: by its command, or by its file.
+fn rule_of(tool: &str, input: &Json<'_>) -> PermissionRule {
+    #[derive(Default, Deserialize)]
     #[serde(default)]
-    behavior: Option<String>,
-    #[serde(default)]
-    rules: Option<Vec<Rule>>,
-    #[serde(default)]
-    mode: Option<String>,
-}
-
-#[derive(Debug, Deserialize, PartialEq)]
-#[serde(rename_all = "camelCase")]
-struct Rule {
-    tool_name: String,
-    #[serde(default)]
-    rule_content: Option<String>,
-}
-
-impl Rule {
-    /// The rule that allows this call, and no other: by its command, or by its file.
-    fn of(tool: &str, input: &Json<'_>) -> Self {
-        #[derive(Default, Deserialize)]
-        #[serde(default)]
-        struct Shown {
-            command: Option<String>,
-            #[serde(alias = "notebook_path", alias = "path")]
-            file_path: Option<String>,
-        }
-        let shown: Shown = input.read().unwrap_or_default();
-        // Claude writes // before an absolute path.
-        let file = shown.file_path.map(|path| match path.starts_with('/') {
-            true => format!("/{path}"),
-            false => path,
-        });
-        Self { tool_name: tool.to_owned(), rule_content: shown.command.or(file) }
+    struct Shown {
+        command: Option<String>,
+        #[serde(alias = "notebook_path", alias = "path")]
+        file_path: Option<String>,
     }
+    let shown: Shown = input.read().unwrap_or_default();
+    // Claude writes // before an absolute path.
+    let file = shown.file_path.map(|path| match path.starts_with('/') {
+        true => format!("/{path}"),
+        false => path,
+    });
+    PermissionRule { tool_name: tool.to_owned(), rule_content: shown.command.or(file) }
 }
 
 /// What "from now on" would mean, as a rule of Claude's: clients read no other words for it.
 pub(crate) fn suggestions(tool: &str, input: &Json<'_>) -> Json<'static> {
-    let Rule { tool_name, rule_content } = Rule::of(tool, input);
-    let mut rule = json!({ "toolName": tool_name });
-    if let (Some(content), Some(fields)) = (rule_content, rule.as_object_mut()) {
-        fields.insert("ruleContent".to_owned(), json!(content));
-    }
-    Json::of(&json!([
-        { "type": "addRules", "rules": [rule], "behavior": "allow", "destination": "session" }
-    ]))
+    PermissionUpdate::allowing(vec![rule_of(tool, input)])
 }
 
 /// Reads the `updatedPermissions` of an answer to what was asked of that tool with that input. Only what
@@ -79,24 +51,22 @@ pub(crate) fn updates(
     given: &Json<'_>,
     (tool, input): (&str, &Json<'_>),
 ) -> Result<Updates, String> {
-    let list: Vec<Update> =
-        given.read().map_err(|error| format!("failed to read updatedPermissions: {error}"))?;
     let mut updates = Updates::default();
-    for update in list {
-        let allows = update.behavior.as_deref() == Some("allow");
-        match (update.kind.as_str(), update.mode) {
-            ("addRules", _) if allows => {
-                let rules = update.rules.unwrap_or_default();
-                let suggested = Rule::of(tool, input);
+    for update in PermissionUpdate::list(given).map_err(|error| error.message)? {
+        match (update.kind(), update.mode()) {
+            _ if update.allows() => {
+                let suggested = rule_of(tool, input);
+                let rules = update.rules();
                 if rules.is_empty() || rules.iter().any(|rule| *rule != suggested) {
                     let why = "only the rule that was suggested can be kept for this agent";
                     return Err(format!("addRules cannot be taken: {why}"));
                 }
                 updates.remember = true;
             }
-            ("setMode", Some(mode)) => updates.mode = Some(mode),
+            ("setMode", Some(mode)) => updates.mode = Some(mode.to_owned()),
             (kind, _) => {
-                let behavior = update.behavior.map(|word| format!(" ({word})")).unwrap_or_default();
+                let behavior = update.behavior().map(|word| format!(" ({word})"));
+                let behavior = behavior.unwrap_or_default();
                 return Err(format!("{kind}{behavior} cannot be taken for this agent"));
             }
         }
@@ -106,8 +76,8 @@ pub(crate) fn updates(
 
 /// The modes that the `updatedPermissions` of an answer set.
 pub(crate) fn modes(given: &Json<'_>) -> Vec<String> {
-    let list: Vec<Update> = given.read().unwrap_or_default();
-    list.into_iter().filter_map(|update| update.mode).collect()
+    let list = PermissionUpdate::list(given).unwrap_or_default();
+    list.iter().filter_map(|update| update.mode().map(str::to_owned)).collect()
 }
 
 /// Questions of any agent, as the input of Claude's tool for them.

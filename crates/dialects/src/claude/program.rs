@@ -23,6 +23,10 @@ pub const PROGRAM: Program = Program {
     claude_flags: ClaudeFlags::All,
     cache: CacheCount::BesideInput,
     acp: None,
+    protected: &[".claude", ".claude.json"],
+    // Its Python SDK removes it too.
+    own_variables: &["CLAUDECODE"],
+    project_prefixes: &["${CLAUDE_PROJECT_DIR}/", "$CLAUDE_PROJECT_DIR/"],
     tested: &["2.1.197", "2.1.325"],
     // Without `--json`, 2.1.29 takes these words for a prompt and asks the model.
     login: LoginQuestion::Ask { args: &["auth", "status", "--json"], read: login },

@@ -200,7 +200,7 @@ fn only_change(fields: &Fields) -> Option<Json<'static>> {
         tool_id: None,
     };
     match files::edits(&changed).as_mut_slice() {
-        [edit] => Some(std::mem::replace(&mut edit.input, Json::trusted("{}"))),
+        [edit] => Some(std::mem::replace(&mut edit.input, Json::EMPTY)),
         _ => None,
     }
 }

@@ -17,7 +17,7 @@ mod threads;
 mod tools;
 
 use agentwire_protocol::event::{SessionEndReason, TurnFailure, TurnOrigin};
-use agentwire_protocol::{Call, Command, GatewayError, Json, SessionConfig, Text};
+use agentwire_protocol::{Call, Command, GatewayError, Json, JsonObject, SessionConfig, Text};
 
 use super::Driver;
 use super::app_wire::Line;
@@ -207,12 +207,11 @@ impl Translator {
 
 /// An object of those fields of `value` that are there, with their exact values.
 fn pick(value: Value<'_>, names: &[&str]) -> Option<Json<'static>> {
-    let mut object = String::new();
+    let mut object = JsonObject::new();
     for name in names {
         if let Some(field) = value.get(name) {
-            object.push(if object.is_empty() { '{' } else { ',' });
-            object.push_str(&format!("\"{name}\":{}", field.json().get()));
+            object.add(name, &field.json());
         }
     }
-    (!object.is_empty()).then(|| Json::trusted(object + "}"))
+    object.unless_empty()
 }

@@ -25,6 +25,9 @@ pub const PROGRAM: Program = Program {
     claude_flags: ClaudeFlags::None,
     cache: CacheCount::WithinInput,
     acp: None,
+    protected: &[".codex"],
+    own_variables: &[],
+    project_prefixes: &[],
     tested: &["0.166.0"],
     login: LoginQuestion::Ask { args: &["login", "status"], read: login },
     sign_in: "run `codex login`, or give `codex login --with-api-key` a key on stdin; a model provider \

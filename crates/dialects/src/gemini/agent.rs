@@ -150,7 +150,7 @@ impl AgentTranslator for Translator {
                 ));
             }
         }
-        out.reply(call, Ok(Json::trusted("{}")));
+        out.reply(call, Ok(Json::EMPTY));
         Ok(())
     }
 

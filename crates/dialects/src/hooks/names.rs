@@ -4,16 +4,14 @@
 use agentwire_protocol::{ErrorCode, GatewayError, Json};
 
 use super::{Object, read_object};
-
-/// The fields of a rule: in the backend's words, and in Claude's.
-const RULE: [(&str, &str); 2] = [("tool_name", "toolName"), ("rule_content", "ruleContent")];
+use crate::permission_updates;
 
 /// A hook's output in camel case, whichever it was in.
 pub(super) fn camel_case(output: &Json<'_>) -> Result<Json<'static>, GatewayError> {
     let renamed = camel_keys(read_object(output)?, |name, value| match name {
         "hookSpecificOutput" => inside(value, |name, value| match name {
             "decision" => inside(value, |name, value| match name {
-                "updatedPermissions" => permissions(&value),
+                "updatedPermissions" => permission_updates::camel_case(&value),
                 _ => Ok(value),
             }),
             _ => Ok(value),
@@ -47,7 +45,11 @@ fn camel_keys(
 }
 
 /// Refuses a field that is given under both of its names: two readers could take two values.
-fn put(fields: &mut Object, name: String, value: Json<'static>) -> Result<(), GatewayError> {
+pub(crate) fn put(
+    fields: &mut Object,
+    name: String,
+    value: Json<'static>,
+) -> Result<(), GatewayError> {
     if fields.contains_key(&name) {
         let message =
             format!("{name} is given twice, in snake case and in camel case; give it once");
@@ -72,40 +74,6 @@ pub(crate) fn camel(name: &str) -> String {
     camel
 }
 
-/// Rules that a client gives, for the agent.
-pub(crate) fn permissions(rules: &Json<'_>) -> Result<Json<'static>, GatewayError> {
-    updates(rules, |name| RULE.iter().find(|(ours, _)| *ours == name).map(|(_, theirs)| *theirs))
-}
-
-/// Renames the fields of the rules in a list of updates.
-fn updates(
-    list: &Json<'_>,
-    rename: impl Fn(&str) -> Option<&'static str>,
-) -> Result<Json<'static>, GatewayError> {
-    let Ok(mut updates) = list.read::<Vec<Json<'static>>>() else {
-        return Ok(list.clone().into_owned());
-    };
-    for update in &mut updates {
-        let Ok(mut fields) = update.read::<Object>() else { continue };
-        let Some(rules) = fields.get("rules").and_then(|rules| rules.read::<Vec<Object>>().ok())
-        else {
-            continue;
-        };
-        let rules = rules.into_iter().map(|rule| {
-            let mut renamed = Object::new();
-            for (name, value) in rule {
-                let name = rename(&name).map_or(name, str::to_owned);
-                put(&mut renamed, name, value)?;
-            }
-            Ok(renamed)
-        });
-        let rules = rules.collect::<Result<Vec<_>, GatewayError>>()?;
-        fields.insert("rules".to_owned(), Json::of(&rules));
-        *update = Json::of(&fields);
-    }
-    Ok(Json::of(&updates))
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
@@ -114,7 +82,8 @@ mod tests {
 
     #[test]
     fn a_field_under_both_names_is_refused() {
-        let renamed = |rule: Value| permissions(&Json::of(&json!([{ "rules": [rule] }])));
+        let renamed =
+            |rule: Value| permission_updates::camel_case(&Json::of(&json!([{ "rules": [rule] }])));
         let fine = renamed(json!({ "tool_name": "Bash", "rule_content": "ls" })).expect("rules");
         let expected = json!([{ "rules": [{ "toolName": "Bash", "ruleContent": "ls" }] }]);
         assert_eq!(fine.read::<Value>().expect("JSON"), expected);

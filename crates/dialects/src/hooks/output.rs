@@ -6,6 +6,8 @@ use serde::Deserialize;
 
 use super::Object;
 use super::names::camel_case;
+use super::read_object;
+use crate::permission_updates::PermissionUpdate;
 
 /// What a hook returns, its fields read.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -72,6 +74,24 @@ pub enum Permission {
     Defer,
 }
 
+impl From<Behavior> for Permission {
+    fn from(behavior: Behavior) -> Self {
+        match behavior {
+            Behavior::Allow => Self::Allow,
+            Behavior::Deny => Self::Deny,
+        }
+    }
+}
+
+impl From<Block> for Permission {
+    fn from(block: Block) -> Self {
+        match block {
+            Block::Approve => Self::Allow,
+            Block::Block => Self::Deny,
+        }
+    }
+}
+
 /// What a `PermissionRequest` hook decides.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -86,21 +106,10 @@ pub struct Decision {
     pub updated_input: Option<Json<'static>>,
     /// Rules to add.
     #[serde(default)]
-    pub updated_permissions: Option<Vec<Update>>,
+    pub updated_permissions: Option<Vec<PermissionUpdate>>,
     /// A denial ends the turn as well.
     #[serde(default)]
     pub interrupt: Option<bool>,
-}
-
-/// A change of the rules.
-#[derive(Clone, Debug, Deserialize)]
-pub struct Update {
-    /// Such as `addRules`.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// What the rules say.
-    #[serde(default)]
-    pub behavior: Option<String>,
 }
 
 impl Output {
@@ -113,11 +122,64 @@ impl Output {
         })
     }
 
+    /// What it decides of a tool call. What only its event has counts before the old word.
+    pub fn decides(&self) -> Option<Permission> {
+        let specific = self.specific.as_ref();
+        let decided = || Some(specific?.decision.as_ref()?.behavior.into());
+        let old = || self.decision.map(Permission::from);
+        specific.and_then(|specific| specific.permission_decision).or_else(decided).or_else(old)
+    }
+
+    /// Whether any of its words for a decision allows: agents differ in which they take.
+    pub fn may_allow(&self) -> bool {
+        let specific = self.specific.as_ref();
+        let decision = specific.and_then(|specific| specific.decision.as_ref());
+        specific.and_then(|specific| specific.permission_decision) == Some(Permission::Allow)
+            || decision.is_some_and(|decision| decision.behavior == Behavior::Allow)
+            || self.decision == Some(Block::Approve)
+    }
+
+    /// What the tool is to run with.
+    pub fn updated_input(&self) -> Option<&Json<'static>> {
+        let specific = self.specific.as_ref()?;
+        let decided = || specific.decision.as_ref()?.updated_input.as_ref();
+        specific.updated_input.as_ref().or_else(decided)
+    }
+
+    /// The changes of the rules that come with its decision.
+    pub fn updates(&self) -> Option<&[PermissionUpdate]> {
+        let decision = self.specific.as_ref()?.decision.as_ref()?;
+        decision.updated_permissions.as_deref()
+    }
+
+    /// An output in camel case with these changes of the rules in place of its own, or with none.
+    pub fn with_updates(
+        output: &Json<'_>,
+        updates: Option<Json<'static>>,
+    ) -> Result<Json<'static>, GatewayError> {
+        let mut fields = read_object(output)?;
+        let mut specific = fields.remove("hookSpecificOutput").as_ref().map(read_object);
+        if let Some(Ok(specific)) = &mut specific
+            && let Some(Ok(mut decision)) = specific.get("decision").map(read_object)
+        {
+            decision.remove("updatedPermissions");
+            decision.extend(updates.map(|list| ("updatedPermissions".to_owned(), list)));
+            specific.insert("decision".to_owned(), Json::of(&decision));
+        }
+        if let Some(specific) = specific {
+            fields.insert("hookSpecificOutput".to_owned(), Json::of(&specific?));
+        }
+        Ok(Json::of(&fields))
+    }
+
     /// Whether it says that the tool does not run.
-    pub(crate) fn denies(&self) -> bool {
+    pub fn denies(&self) -> bool {
         let specific = self.specific.as_ref();
         let decided = specific.and_then(|specific| specific.permission_decision);
-        decided == Some(Permission::Deny) || self.decision == Some(Block::Block)
+        let answered = specific.and_then(|specific| specific.decision.as_ref());
+        decided == Some(Permission::Deny)
+            || self.decision == Some(Block::Block)
+            || answered.is_some_and(|decision| decision.behavior == Behavior::Deny)
     }
 
     /// Whether an output in either case can be read.

@@ -238,6 +238,9 @@ impl Front for JsonRpc {
             (Pending::Start(open, ticket), Reply::Started { session, after }) => {
                 self.started(call, &session, after, open, ticket, out);
             }
+            (Pending::Start(open, ticket), Reply::Session(session)) if open.key.is_some() => {
+                self.started_before(&session, &open, ticket, out);
+            }
             (Pending::Lookup(_, wanted, ticket), Reply::Session(session)) => {
                 self.found(&session, wanted, ticket, out);
             }

@@ -136,7 +136,7 @@ fn message(value: &Json<'_>) -> Message {
     let Some(method) = method.and_then(|method| method.read::<String>().ok()) else {
         return invalid(id, "`method` must be a string");
     };
-    let params = params.unwrap_or(Json::trusted("{}"));
+    let params = params.unwrap_or(Json::EMPTY);
     if !params.get().starts_with(['{', '[']) {
         return invalid(id, "`params` must be an object");
     }

@@ -108,7 +108,7 @@ impl Unified {
             Inquiry::Detach(session) => {
                 self.profiles.remove(&session);
                 out.leave(&session);
-                return out.say_json(&DoneFrame { id: &id, reply: Json::trusted("{}") });
+                return out.say_json(&DoneFrame { id: &id, reply: Json::EMPTY });
             }
         };
         let call = out.ask(Ask::Look(look));

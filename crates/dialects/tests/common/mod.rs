@@ -9,6 +9,8 @@
     reason = "each test binary uses its own part"
 )]
 
+pub mod insights;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -9,7 +9,6 @@
 mod check;
 #[path = "../common/mod.rs"]
 mod common;
-mod turns;
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,11 @@
 //! What is bounded: too much to be written down in a script.
 
+use agentwire_dialects::backend::Backend;
+use agentwire_dialects::front::{Effect, Front as _, Outbox, Reply, WATCHED};
+use agentwire_protocol::{AgentType, SessionId};
 use serde_json::{Value, json};
 
+use crate::front::{SESSION, summary};
 use crate::script::Stage;
 
 /// A stage after these lines.
@@ -149,6 +153,33 @@ fn claude_calls_with_a_long_input() {
     }
 }
 
+/// Of a long input only the path is remembered.
+#[test]
+fn gemini_calls_with_a_long_input() {
+    let long = "y".repeat((64 << 10) + 1);
+    for (name, input, field) in [
+        ("write_file", json!({ "file_path": "/a", "content": "y" }), Some("after")),
+        ("write_file", json!({ "file_path": "/a", "content": long }), None),
+        (
+            "replace",
+            json!({ "file_path": "/a", "old_string": "x", "new_string": "y" }),
+            Some("diff"),
+        ),
+        ("replace", json!({ "file_path": "/a", "old_string": long, "new_string": "y" }), None),
+    ] {
+        let mut stage = stage(&["session> gemini"]);
+        let call =
+            json!({ "type": "tool_use", "tool_name": name, "tool_id": "t", "parameters": input });
+        say(&mut stage, "agent", &call);
+        let result = json!({ "type": "tool_result", "tool_id": "t", "status": "success" });
+        let changed = last_event(&say(&mut stage, "agent", &result), "fileChanged");
+        assert_eq!(changed["filePath"], "/a");
+        for kept in ["after", "diff"] {
+            assert_eq!(changed[kept].is_string(), field == Some(kept), "{name}: {kept}");
+        }
+    }
+}
+
 /// What is remembered of an open call is bounded; what its last word brings is told whole.
 #[test]
 fn an_acp_agent_shows_a_long_change() {
@@ -244,4 +275,104 @@ fn a_client_of_claude_says_too_much_before_its_session_starts() {
         let error = r#"client< {"type":"control_response","response":{"error":"too much was said before the session runs; wait for answers","request_id":"r","subtype":"error"}}"#;
         assert_eq!(say(&mut stage, "client", &line), [error]);
     }
+}
+
+const BACKEND_SESSION: [&str; 3] = [
+    "front> backend",
+    r#"client> {"type":"session.create","id":"c","payload":{"prompt":"hi"}}"#,
+    "gateway> 1 started {}",
+];
+
+/// What waits until a session goes on is bounded in bytes: 16 MiB.
+#[test]
+fn a_client_of_the_backend_says_too_much_to_a_session_that_is_over() {
+    let mut stage = stage(&BACKEND_SESSION);
+    for line in [r#"log> sessionEnded {"reason":"completed"}"#, "log> (the session is over)"] {
+        assert_eq!(stage.step(line).expect("a line"), [""; 0]);
+    }
+    let mut send = |id: &str, message: &str| {
+        let payload = json!({ "message": message });
+        let send =
+            json!({ "type": "session.send", "id": id, "session_id": SESSION, "payload": payload });
+        say(&mut stage, "client", &send)
+    };
+    let long = "x".repeat(9 << 20);
+    let came = send("s1", "again");
+    assert!(matches!(&*came, [one] if one.starts_with("gateway< 2 start ")), "{came:?}");
+    assert_eq!(send("s2", &long), [""; 0]);
+    let came = send("s3", &long);
+    let [refused] = &*came else { panic!("{} lines", came.len()) };
+    let error = crate::script::json(refused.strip_prefix("client< ").expect("a message"));
+    assert_eq!((&error["type"], &error["id"]), (&json!("error"), &json!("s3")));
+    assert_eq!(error["payload"]["code"], "SDK_ERROR");
+    let came = stage.step(r#"gateway> 2 started {"after":4}"#).expect("a line");
+    let [follow, prompt] = &*came else { panic!("{} lines", came.len()) };
+    assert_eq!(*follow, format!("gateway< follow {SESSION} after 4"));
+    assert!(prompt.starts_with(&format!("gateway< 3 {SESSION} ")) && prompt.contains(&long));
+}
+
+#[test]
+fn of_sessions_of_the_backend_that_are_over_the_last_are_kept() {
+    let (mut front, mut out) = (Backend::new(AgentType::Demo), Outbox::default());
+    for number in 0..1030 {
+        front.on_line(br#"{"type":"session.create","payload":{"prompt":""}}"#, &mut out);
+        let Some(Effect::Ask(call, _)) = out.take().pop() else { panic!("no session is started") };
+        let id = format!("s{number}");
+        let session = Box::new(summary(&json!({ "id": id })));
+        front.on_reply(call, Ok(Reply::Started { session, after: 0 }), &mut out);
+        front.on_end(&SessionId::from(id), &mut out);
+        out.take();
+    }
+    let mut goes_on = |id: &str| {
+        let send =
+            json!({ "type": "session.send", "session_id": id, "payload": { "message": "x" } });
+        front.on_line(send.to_string().as_bytes(), &mut out);
+        matches!(out.take().as_slice(), [Effect::Ask(..)])
+    };
+    assert!(!goes_on("s5") && goes_on("s6") && goes_on("s1029"));
+}
+
+#[test]
+fn a_page_of_insights_has_too_many_sessions() {
+    let create = json!({ "type": "session.create", "payload": { "prompt": "x" } });
+    let input = json!({ "type": "user.input", "payload": { "session_id": SESSION, "text": "x" } });
+    let mut stage = stage(&["front> insights"]);
+    let is_asked = |came: &[String]| matches!(came, [one] if one.starts_with("gateway< "));
+    let is_refused = |came: &[String], code: &str| {
+        let code = format!(r#""code":"{code}""#);
+        matches!(came, [one] if one.starts_with("client< ") && one.contains(&code))
+    };
+    for _ in 0..WATCHED {
+        assert!(is_asked(&say(&mut stage, "client", &create)));
+    }
+    stage.step("gateway> 1 started {}").expect("a line");
+    assert!(is_refused(&say(&mut stage, "client", &create), "SESSION_CREATE_FAILED"));
+    // One that is over makes room for another, and then has no room to go on.
+    stage.step("log> (the session is over)").expect("a line");
+    assert!(is_asked(&say(&mut stage, "client", &create)));
+    assert!(is_refused(&say(&mut stage, "client", &input), "INPUT_FAILED"));
+}
+
+/// Of a block without end no more than some is held, and no line is longer.
+#[test]
+fn a_long_block_is_told_in_parts() {
+    let mut stage = stage(&[
+        "front> messages",
+        r#"log> sessionStarted {"agentType":"acp"}"#,
+        r#"log> turnStarted {"turnNumber":1}"#,
+    ]);
+    let chunk = json!({ "content": "x".repeat(1 << 20), "isComplete": false });
+    let chunk = format!("log> textChunk {chunk}");
+    let mut came: Vec<String> = Vec::new();
+    for _ in 0..20 {
+        came.extend(stage.step(&chunk).expect("a line"));
+    }
+    let end = r#"log> turnCompleted {"turnNumber":1,"usage":{}}"#;
+    came.extend(stage.step(end).expect("a line"));
+    assert!(came.iter().all(|line| line.len() < 9 << 20));
+    let lines = came.iter().map(|line| line.strip_prefix("client< ").expect("a message"));
+    let lines: Vec<Value> = lines.map(crate::script::json).collect();
+    let said = lines.iter().filter_map(|line| line["message"]["content"][0]["text"].as_str());
+    let said: Vec<usize> = said.map(str::len).collect();
+    assert_eq!(said, [8 << 20, 8 << 20, 4 << 20]);
 }

@@ -3,20 +3,26 @@
 
 use std::collections::BTreeMap;
 
+use agentwire_dialects::backend::Backend;
+use agentwire_dialects::board::Watcher;
 use agentwire_dialects::claude::{ClaudeFront, FrontOptions};
 use agentwire_dialects::front::{Ask, Effect, Front, Outbox, Reply};
+use agentwire_dialects::insights::Insights;
 use agentwire_dialects::jsonrpc::JsonRpc;
 use agentwire_dialects::unified::Unified;
 use agentwire_protocol::{
-    AgentType, Call, Command, GatewayError, Json, NewSession, Resume, SessionId, SessionSummary,
+    AgentType, Call, Command, ErrorCode, Event, EventKind, GatewayError, Json, NewSession, Price,
+    Resume, SessionId, SessionSummary,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use crate::common;
+use crate::messages::Messages;
 use crate::script::{bytes, happening, named};
 
 /// The session of every script.
-const SESSION: &str = "11111111-1111-4111-8111-111111111111";
+pub(crate) const SESSION: &str = "11111111-1111-4111-8111-111111111111";
 
 pub(crate) struct Client {
     front: Served,
@@ -27,6 +33,7 @@ pub(crate) struct Client {
 
 enum Served {
     Claude(Box<ClaudeFront>),
+    Insights(Box<Insights>),
     Other(Box<dyn Front>),
 }
 
@@ -34,13 +41,14 @@ impl Served {
     fn front(&mut self) -> &mut dyn Front {
         match self {
             Self::Claude(front) => front.as_mut(),
+            Self::Insights(front) => front.as_mut(),
             Self::Other(front) => front.as_mut(),
         }
     }
 }
 
 impl Client {
-    /// `front> NAME {"agent", …}`, with the options of Claude's front.
+    /// `front> NAME {"agent", …}`, with the options of the front.
     pub(crate) fn open(what: &str) -> (Self, Vec<String>) {
         let (name, mut options) = named(what);
         let agent = match options["agent"].take() {
@@ -57,6 +65,10 @@ impl Client {
                 may_bypass: is("mayBypass"),
                 pid: 7,
             }))),
+            "backend" => Served::Other(Box::new(Backend::new(agent))),
+            "board" => Served::Other(Box::new(Watcher::new(SessionId::from(SESSION), is("ends")))),
+            "insights" => Served::Insights(Box::new(Insights::new(agent, prices(&options)))),
+            "messages" => Served::Other(Box::new(Messages::new(is("partial")))),
             "jsonrpc" => Served::Other(Box::new(JsonRpc::new(agent))),
             "unified" => Served::Other(Box::new(Unified::default())),
             _ => panic!("no front {name}"),
@@ -86,7 +98,13 @@ impl Client {
             ("log", Some("the session is over")) => {
                 self.front.front().on_end(&session, &mut self.out);
             }
-            ("log", _) => {
+            ("log", Some(happening)) => {
+                let message = happening.strip_prefix("cannot be read: ");
+                let message = message.unwrap_or_else(|| panic!("nothing of a log: {what}"));
+                let error = GatewayError::new(ErrorCode::Internal, message);
+                self.front.front().on_lost(&session, error, &mut self.out);
+            }
+            ("log", None) => {
                 let event = self.event(what);
                 self.front.front().on_event(&session, &event, &mut self.out);
             }
@@ -110,9 +128,14 @@ impl Client {
             "type": name, "id": format!("evt_{}", self.seq), "sessionId": SESSION, "seq": self.seq,
             "timestamp": "2026-01-01T00:00:00.000Z",
         });
-        let stamps = stamps.as_object().into_iter().flatten();
-        event.extend(stamps.map(|(name, value)| (name.clone(), Json::of(value))));
-        serde_json::to_string(&event).expect("JSON")
+        for (name, value) in stamps.as_object().into_iter().flatten() {
+            event.entry(name.clone()).or_insert_with(|| Json::of(value));
+        }
+        let event = serde_json::to_string(&event).expect("JSON");
+        // A front passes over what is none, and a script with a slip of the pen would show nothing.
+        let read = Event::from_json(&event).unwrap_or_else(|error| panic!("{error}: {event}"));
+        assert!(!matches!(read.kind, EventKind::Unknown(_)), "{event}");
+        event
     }
 
     fn came(&mut self) -> Vec<String> {
@@ -122,21 +145,45 @@ impl Client {
 
     fn shown(&self, effect: Effect) -> String {
         match effect {
-            Effect::Say(line) => format!("client< {}", String::from_utf8(line).expect("UTF-8")),
+            Effect::Say(line) => {
+                let line = String::from_utf8(line).expect("UTF-8");
+                if let Served::Insights(_) = self.front {
+                    common::insights::check(&crate::script::json(&line));
+                }
+                format!("client< {line}")
+            }
             Effect::Ask(call, ask) => format!("gateway< {} {}", call.0, asked(&ask)),
             Effect::Follow(session, after) => format!("gateway< follow {session} after {after}"),
             Effect::Await(session, after) => format!("gateway< await {session} after {after}"),
             Effect::Leave(session) => format!("gateway< leave {session}"),
             Effect::Finish(session) => format!("gateway< finish {session}"),
-            Effect::Close(code) => match &self.front {
-                Served::Claude(front) if front.failure().is_some() => {
-                    let failure = front.failure().unwrap_or_default();
-                    format!("client< (closed with code {code}: {failure})")
-                }
-                _ => format!("client< (closed with code {code})"),
+            Effect::Close(code) => match self.farewell() {
+                "" => format!("client< (closed with code {code})"),
+                why => format!("client< (closed with code {code}: {why})"),
             },
         }
     }
+
+    /// Why the front closed the connection.
+    fn farewell(&self) -> &str {
+        match &self.front {
+            Served::Claude(front) => front.failure().unwrap_or_default(),
+            Served::Insights(front) => front.farewell(),
+            Served::Other(front) => front.farewell(),
+        }
+    }
+}
+
+/// `"prices": {MODEL: [input, output, cache read, cache write]}`, in dollars for a million tokens.
+fn prices(options: &Value) -> BTreeMap<String, Price> {
+    let Some(prices) = options.get("prices") else { return BTreeMap::new() };
+    let prices: BTreeMap<String, [f64; 4]> =
+        serde_json::from_value(prices.clone()).expect("prices");
+    let price = |(model, figures): (String, [f64; 4])| {
+        let [input, output, cache_read, cache_write] = figures;
+        (model, Price { input, output, cache_read, cache_write })
+    };
+    prices.into_iter().map(price).collect()
 }
 
 /// What a front wants of the gateway, in the words of the unified protocol where it has them.
@@ -206,7 +253,7 @@ fn frame(name: &str, fields: &impl Serialize) -> String {
 }
 
 /// `started {"after", …}`, `session {…}`, `sessions [{…}]`, `events {"events","next"}`, `done JSON` or
-/// `error {"code","message"}`. Of a session only what matters is given.
+/// `error {"code","message"}`.
 fn reply_of(what: &str) -> Result<Reply, GatewayError> {
     let (name, text) = what.split_once(' ').expect("a reply and what it has");
     let fields = crate::script::json(text);
@@ -238,7 +285,8 @@ fn texts(events: &Value) -> Vec<String> {
     serde_json::from_value(events.clone()).expect("texts of events")
 }
 
-fn summary(fields: &Value) -> SessionSummary {
+/// A session, of which only what matters is given.
+pub(crate) fn summary(fields: &Value) -> SessionSummary {
     let mut summary = json!({
         "id": SESSION, "agentType": "demo", "state": "idle", "createdAt": "", "updatedAt": "",
         "lastSeq": 0, "turns": 0, "openRequests": 0,

@@ -63,3 +63,9 @@ fn a_line_that_is_none_fails() {
 fn a_line_without_a_session_fails() {
     let _ = check("odd", "agent> {}\n");
 }
+
+#[test]
+#[should_panic(expected = "turnStartd")]
+fn an_event_that_is_none_fails() {
+    let _ = check("odd", "front> board\nlog> turnStartd {}\n");
+}

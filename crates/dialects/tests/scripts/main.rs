@@ -10,11 +10,15 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+#[path = "../render/check.rs"]
+mod check;
+
 mod agent;
 mod bounds;
 mod front;
 mod itself;
 mod launch;
+mod messages;
 mod script;
 
 use std::fs;
@@ -22,27 +26,52 @@ use std::path::Path;
 
 #[test]
 fn claude() {
-    check("claude");
+    play("claude");
 }
 
 #[test]
 fn codex() {
-    check("codex");
+    play("codex");
 }
 
 #[test]
 fn acp() {
-    check("acp");
+    play("acp");
+}
+
+#[test]
+fn gemini() {
+    play("gemini");
+}
+
+#[test]
+fn backend() {
+    play("backend");
+}
+
+#[test]
+fn board() {
+    play("board");
+}
+
+#[test]
+fn insights() {
+    play("insights");
+}
+
+#[test]
+fn messages() {
+    play("messages");
 }
 
 #[test]
 fn jsonrpc() {
-    check("jsonrpc");
+    play("jsonrpc");
 }
 
 #[test]
 fn claude_front() {
-    check("claude-front");
+    play("claude-front");
 }
 
 /// A script that no test plays would pass for ever.
@@ -53,11 +82,24 @@ fn every_folder_is_played() {
     let names = entries.map(|entry| entry.expect("an entry").file_name());
     let mut names: Vec<String> = names.map(|name| name.into_string().expect("UTF-8")).collect();
     names.sort();
-    assert_eq!(names, ["README.md", "acp", "claude", "claude-front", "codex", "jsonrpc"]);
+    let folders = [
+        "README.md",
+        "acp",
+        "backend",
+        "board",
+        "claude",
+        "claude-front",
+        "codex",
+        "gemini",
+        "insights",
+        "jsonrpc",
+        "messages",
+    ];
+    assert_eq!(names, folders);
 }
 
 /// Plays every script of a folder. With `AGENTWIRE_UPDATE` what comes of each line is written again.
-fn check(folder: &str) {
+fn play(folder: &str) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts").join(folder);
     let entries = fs::read_dir(&folder).expect("a folder of scripts");
     let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();

@@ -1,71 +1,71 @@
-//! What Claude Code itself writes into the conversations it sends.
+//! Recognises what Claude Code itself adds to the conversations it sends.
 
 use serde_json::Value;
 
 use crate::conversation::{Conversation, Entry};
-use crate::sample::sample;
+use crate::schema_sample::schema_sample;
 
 const REMINDER: (&str, &str) = ("<system-reminder>", "</system-reminder>");
-/// Its user interrupted it.
+/// The user interrupted the turn.
 const INTERRUPTED: &str = "[Request interrupted by user";
-/// A stream broke (2.1.325).
+/// The stream broke (2.1.325).
 const CUT_OFF: &str = "Your response above was cut off mid-stream";
-/// Commands of its own that its user gave.
+/// The user ran a local command.
 const COMMANDS: [&str; 3] = ["<local-command-", "<command-name>", "<command-message>"];
-/// A prompt that came while a tool ran; a paragraph on what to do with it follows.
-const MEANWHILE: &str = "The user sent a new message while you were working:\n";
-/// In a reminder before a question that stands beside the conversation.
-const ASIDE: &str = "This is a side question from the user";
+/// A prompt sent while a tool ran. A paragraph of instructions follows it.
+const QUEUED_PROMPT: &str = "The user sent a new message while you were working:\n";
+/// In a reminder before a question that is not part of the conversation.
+const SIDE_QUESTION: &str = "This is a side question from the user";
 const SUMMARY: &str = "Your task is to create a detailed summary of";
-/// How other calls for itself begin, and what answers them.
-const ERRANDS: [(&str, &str); 3] = [
+/// The first words of Claude Code's other calls, and the answers to them.
+const OWN_CALLS: [(&str, &str); 3] = [
     ("[SUGGESTION MODE", "run the tests"),
-    ("Describe your most recent action", "Playing the script"),
+    ("Describe your most recent action", "StreamBody the script"),
     ("The user stepped away", "The script is being played."),
 ];
-/// What is to be given a title.
+/// A session that needs a title.
 const SESSION: &str = "<session>";
 
-/// What a text in a message of the user is.
-pub(super) fn text(text: &str) -> Option<Entry> {
-    let said = without_reminders(text);
-    let said = said.trim();
-    if said.starts_with(INTERRUPTED) {
+/// What a text in a user message means.
+pub(super) fn user_text(text: &str) -> Option<Entry> {
+    let own_text = without_reminders(text);
+    let own_text = own_text.trim();
+    if own_text.starts_with(INTERRUPTED) {
         Some(Entry::Abandoned)
-    } else if said.starts_with(CUT_OFF) {
+    } else if own_text.starts_with(CUT_OFF) {
         Some(Entry::Broken)
-    } else if said.is_empty() || COMMANDS.iter().any(|command| said.starts_with(command)) {
+    } else if own_text.is_empty() || COMMANDS.iter().any(|command| own_text.starts_with(command)) {
         None
     } else {
-        Some(Entry::Prompt(said.to_owned()))
+        Some(Entry::Prompt(own_text.to_owned()))
     }
 }
 
-/// What a message of the role `system` is: mostly a note to the model, which is no matter here.
-pub(super) fn note(text: &str) -> Option<Entry> {
-    let (prompt, _) = text.strip_prefix(MEANWHILE)?.rsplit_once("\n\n")?;
+/// What a `system` message means. Most are notes to the model, which a script ignores.
+pub(super) fn system_text(text: &str) -> Option<Entry> {
+    let (prompt, _) = text.strip_prefix(QUEUED_PROMPT)?.rsplit_once("\n\n")?;
     Some(Entry::Prompt(prompt.to_owned()))
 }
 
-/// Whether the text asks something beside the conversation.
-pub(super) fn is_aside(text: &str) -> bool {
-    text.starts_with(REMINDER.0) && text.contains(ASIDE)
+/// Whether the text is a side question, outside the conversation.
+pub(super) fn is_side_question(text: &str) -> bool {
+    text.starts_with(REMINDER.0) && text.contains(SIDE_QUESTION)
 }
 
-/// The answer to a call that Claude Code makes for itself.
-pub(super) fn side(body: &Value, conversation: &Conversation) -> Option<String> {
+/// The answer to a call that Claude Code makes on its own behalf.
+pub(super) fn side_answer(body: &Value, conversation: &Conversation) -> Option<String> {
     let prompt = conversation.prompt();
     if body.get("max_tokens").and_then(Value::as_u64) == Some(1) {
-        // A probe: of the quota, of a model.
+        // A probe of the quota or of a model.
         Some("Yes".to_owned())
     } else if prompt.contains(SUMMARY) {
         let summary = "<summary>The user and the model talked.</summary>";
-        Some(format!("<analysis>All was said.</analysis>\n\n{summary}"))
+        Some(format!("<analysis>All was own_text.</analysis>\n\n{summary}"))
     } else if prompt.starts_with(SESSION) {
-        conversation.schema.as_ref().map(|schema| sample(schema).to_string())
+        conversation.schema.as_ref().map(|schema| schema_sample(schema).to_string())
     } else {
-        let errand = ERRANDS.iter().find(|(begin, _)| prompt.starts_with(begin));
-        errand.map(|(_, answer)| (*answer).to_owned())
+        let own_call = OWN_CALLS.iter().find(|(begin, _)| prompt.starts_with(begin));
+        own_call.map(|(_, answer)| (*answer).to_owned())
     }
 }
 

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use super::claude_code;
 use crate::conversation::{Conversation, Entry};
-use crate::plan::Failure;
+use crate::json::text_at;
+use crate::response_plan::Failure;
 
 /// Refuses what the API would refuse.
 pub(super) fn check(body: &Value) -> Result<(), Failure> {
@@ -34,7 +35,6 @@ pub(super) fn check(body: &Value) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The conversation of a request for a response.
 pub(super) fn conversation(body: &Value, session: String) -> Result<Conversation, Failure> {
     check(body)?;
     if !body.get("max_tokens").is_some_and(Value::is_u64) {
@@ -54,7 +54,7 @@ pub(super) fn conversation(body: &Value, session: String) -> Result<Conversation
         schema: schema.cloned(),
         ..Conversation::default()
     };
-    conversation.side = claude_code::side(body, &conversation);
+    conversation.side = claude_code::side_answer(body, &conversation);
     Ok(conversation)
 }
 
@@ -70,13 +70,13 @@ fn entries<'body>(messages: impl Iterator<Item = &'body Value>) -> Vec<Entry> {
                     entries.push(Entry::Results(results));
                 }
                 for text in texts(content) {
-                    if claude_code::is_aside(text) {
+                    if claude_code::is_side_question(text) {
                         entries.clear();
                     }
-                    entries.extend(claude_code::text(text));
+                    entries.extend(claude_code::user_text(text));
                 }
             }
-            _ => entries.extend(texts(content).into_iter().filter_map(claude_code::note)),
+            _ => entries.extend(texts(content).into_iter().filter_map(claude_code::system_text)),
         }
     }
     entries
@@ -88,7 +88,7 @@ fn results(content: Option<&Value>) -> Vec<String> {
     results.map(|result| texts(result.get("content")).join("\n")).collect()
 }
 
-/// The texts of content, which is a text or a list of blocks.
+/// The texts of a message's content: one string, or a list of blocks.
 fn texts(content: Option<&Value>) -> Vec<&str> {
     match content {
         Some(Value::String(text)) => vec![text],
@@ -98,8 +98,4 @@ fn texts(content: Option<&Value>) -> Vec<&str> {
         }
         _ => Vec::new(),
     }
-}
-
-fn text_at<'value>(value: &'value Value, name: &str) -> &'value str {
-    value.get(name).and_then(Value::as_str).unwrap_or_default()
 }

@@ -5,20 +5,19 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::plan::{Block, Call, Deltas, End, Failure, Plan, Stop};
-use crate::play::Frame;
+use crate::response_plan::{Block, Call, Deltas, End, Failure, ResponsePlan, Stop};
+use crate::stream_body::Frame;
 use crate::usage::Usage;
 
-/// Thinking must be signed; who checks it is the API itself.
+/// Thinking needs a signature. Only the real API would check it.
 const SIGNATURE: &str = "c2NyaXB0ZWQgdGhpbmtpbmcsIHNpZ25lZCBieSBub2JvZHk=";
 
-/// The events of a streamed response.
-pub(super) fn stream(plan: &Plan) -> Vec<Frame> {
+pub(super) fn stream(plan: &ResponsePlan) -> Vec<Frame> {
     let mut events = Events { frames: Vec::new(), index: 0 };
     let begun = Usage { output: plan.usage.output.min(1), ..plan.usage };
     let message = message(plan, &json!([]), None, begun);
-    events.say(&json!({"type": "message_start", "message": message}));
-    events.say(&json!({"type": "ping"}));
+    events.push(&json!({"type": "message_start", "message": message}));
+    events.push(&json!({"type": "ping"}));
     for block in &plan.blocks {
         match block {
             Block::Text(deltas) => events.text(deltas),
@@ -37,17 +36,17 @@ pub(super) fn stream(plan: &Plan) -> Vec<Frame> {
             let event = json!({
                 "type": "message_delta", "delta": delta, "usage": usage(plan.usage),
             });
-            events.frames.push(Frame::event(Some("message_delta"), &event).telling_usage());
-            events.say(&json!({"type": "message_stop"}));
+            events.frames.push(Frame::event(Some("message_delta"), &event).reporting_usage());
+            events.push(&json!({"type": "message_stop"}));
         }
-        End::Fail(error) => events.say(&failure(error)),
+        End::Fail(error) => events.push(&failure(error)),
         End::Hang | End::Cut => {}
     }
     events.frames
 }
 
 /// A response that is not streamed.
-pub(super) fn whole(plan: &Plan) -> Value {
+pub(super) fn whole(plan: &ResponsePlan) -> Value {
     let content = plan.blocks.iter().filter_map(|block| match block {
         Block::Text(deltas) => Some(json!({"type": "text", "text": deltas.text()})),
         Block::Thinking(deltas) => Some(json!({
@@ -101,7 +100,7 @@ pub(super) fn headers(id: &str, failure: Option<&Failure>) -> Vec<(String, Strin
     headers
 }
 
-fn message(plan: &Plan, content: &Value, stop: Option<&str>, used: Usage) -> Value {
+fn message(plan: &ResponsePlan, content: &Value, stop: Option<&str>, used: Usage) -> Value {
     json!({
         "id": format!("msg_{}", plan.id),
         "type": "message",
@@ -142,16 +141,15 @@ fn call_id(call: &Call) -> String {
     format!("toolu_{}", call.id)
 }
 
-/// The events so far.
 struct Events {
     frames: Vec<Frame>,
-    /// Of the next block.
+    /// The index of the next block.
     index: usize,
 }
 
 impl Events {
-    /// An event has the name of its type.
-    fn say(&mut self, event: &Value) {
+    /// An event is named after its type.
+    fn push(&mut self, event: &Value) {
         let name = event.get("type").and_then(Value::as_str);
         self.frames.push(Frame::event(name, event));
     }
@@ -190,7 +188,7 @@ impl Events {
 
     fn start(&mut self, block: &Value) {
         let index = self.index;
-        self.say(&json!({"type": "content_block_start", "index": index, "content_block": block}));
+        self.push(&json!({"type": "content_block_start", "index": index, "content_block": block}));
     }
 
     fn delta(&mut self, pause: Duration, delta: &Value) {
@@ -199,7 +197,7 @@ impl Events {
     }
 
     fn stop(&mut self) {
-        self.say(&json!({"type": "content_block_stop", "index": self.index}));
+        self.push(&json!({"type": "content_block_stop", "index": self.index}));
         self.index += 1;
     }
 }

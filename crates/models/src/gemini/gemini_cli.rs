@@ -1,15 +1,15 @@
-//! What Gemini CLI itself asks, and what it writes into the conversations it sends.
+//! Recognises Gemini CLI's own calls, and what it adds to the conversations it sends.
 
 use serde_json::{Value, json};
 
 use crate::api::Request;
 use crate::conversation::{Conversation, Entry};
-use crate::sample::sample;
+use crate::schema_sample::schema_sample;
 
-/// The first text of a conversation: where and when it takes place.
+/// The first text of a conversation: its place and time.
 const SESSION: &str = "<session_context>";
-/// How texts begin that are its own: what hooks say, what an editor shows, calls to go on after an
-/// empty response or a loop.
+/// The first words of Gemini CLI's own texts: hook output, editor context, and requests to continue after
+/// an empty response or a loop.
 const OWN: [&str; 6] = [
     SESSION,
     "<hook_context>",
@@ -19,33 +19,33 @@ const OWN: [&str; 6] = [
     "System: Potential loop detected",
 ];
 const GO_ON: &str = "Please continue.";
-/// Files that the prompt names follow. Over ACP nothing says where they end.
+/// The files named in a prompt follow. Over ACP nothing marks their end.
 const FILES: (&str, &str) = ("--- Content from referenced files ---", "--- End of content ---");
-/// Said for the model where a turn ended after a result that it never answered.
+/// Added as a model text where a turn ended after a tool result without a response.
 const INTERRUPTED: &str = "[The previous response was interrupted before it completed.]";
-/// Said for the model between a result and what belongs to it.
+/// Added as a model text between a tool result and the content that belongs to it.
 const FILLERS: [&str; 2] =
     ["[Tool execution completed.]", "Binary content received. Proceeding with analysis."];
 const SNAPSHOT: &str = "<state_snapshot>";
 const SUMMARY: &str = "Summarize the user's primary intent";
 
-/// Whether the program is Gemini CLI, in whatever mode.
-pub(super) fn asks(request: &Request) -> bool {
+/// Whether the program is Gemini CLI, in any mode.
+pub(super) fn is_gemini_cli(request: &Request) -> bool {
     agent(request).starts_with("GeminiCLI")
 }
 
 /// Whether it was started for one prompt. Such a prompt is one text.
-pub(super) fn asks_once(request: &Request) -> bool {
-    asks(request) && !agent(request).starts_with("GeminiCLI-acp")
+pub(super) fn has_one_prompt(request: &Request) -> bool {
+    is_gemini_cli(request) && !agent(request).starts_with("GeminiCLI-acp")
 }
 
 fn agent(request: &Request) -> &str {
     request.header("user-agent").unwrap_or_default()
 }
 
-/// What was said, where a prompt that another follows was given up: a signal ended the program, and
-/// the session was resumed.
-pub(super) fn given_up(entries: Vec<Entry>) -> Vec<Entry> {
+/// Marks a prompt that another one follows directly as given up: a signal ended the program, and the
+/// session was resumed.
+pub(super) fn mark_abandoned(entries: Vec<Entry>) -> Vec<Entry> {
     let mut said = Vec::with_capacity(entries.len());
     for entry in entries {
         if matches!((said.last(), &entry), (Some(Entry::Prompt(_)), Entry::Prompt(_))) {
@@ -56,12 +56,12 @@ pub(super) fn given_up(entries: Vec<Entry>) -> Vec<Entry> {
     said
 }
 
-/// What tells conversations apart.
+/// The text that tells conversations apart.
 pub(super) fn session(text: &str) -> Option<String> {
     text.starts_with(SESSION).then(|| text.to_owned())
 }
 
-/// What the texts of one content of the user are.
+/// The prompts among the texts of one user content.
 pub(super) fn prompts<'body>(
     texts: impl Iterator<Item = &'body str>,
 ) -> impl Iterator<Item = Entry> {
@@ -77,8 +77,8 @@ pub(super) fn prompts<'body>(
     })
 }
 
-/// What a content of the model is: a response, if the model made it.
-pub(super) fn response(text: &str, calls: bool) -> Option<Entry> {
+/// What a model content means: a response only if the model wrote it.
+pub(super) fn model_text(text: &str, calls: bool) -> Option<Entry> {
     let said = text.trim();
     if calls {
         Some(Entry::Response)
@@ -89,16 +89,16 @@ pub(super) fn response(text: &str, calls: bool) -> Option<Entry> {
     }
 }
 
-/// The answer to a call that it makes for itself. It streams its turns and those of its
-/// subagents; what it does not stream chooses a model, judges, sums up, corrects an edit, or is
-/// what a tool of its own asks (a search, a page).
-pub(super) fn side(conversation: &Conversation) -> Option<String> {
+/// The answer to a call that Gemini CLI makes on its own behalf. It streams its turns and those of its
+/// subagents. Calls without streaming choose a model, judge, summarise, correct an edit, or belong to one
+/// of its tools (a search, a page).
+pub(super) fn side_answer(conversation: &Conversation) -> Option<String> {
     if conversation.stream {
         return None;
     }
     let prompt = conversation.prompt();
     Some(match &conversation.schema {
-        Some(schema) => judgement(schema).to_string(),
+        Some(schema) => harmless_value(schema).to_string(),
         None if prompt.contains(SNAPSHOT) => {
             format!("{SNAPSHOT}\nThe user and the model talked.\n</state_snapshot>")
         }
@@ -107,11 +107,10 @@ pub(super) fn side(conversation: &Conversation) -> Option<String> {
     })
 }
 
-/// A value of the schema that lets things take their course: no loop was seen, an edit that failed
-/// has failed, a text needs no correction. A choice takes the first that is offered: the small
-/// model, the user's turn to speak.
-fn judgement(schema: &Value) -> Value {
-    let mut value = sample(schema);
+/// A value of the schema that changes nothing: no loop was seen, a failed edit stays failed, a text needs
+/// no correction. For a choice, it takes the first option: the small model, the user's turn.
+fn harmless_value(schema: &Value) -> Value {
+    let mut value = schema_sample(schema);
     for (name, harmless) in [
         ("unproductive_state_confidence", json!(0)),
         ("noChangesRequired", json!(false)),

@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use super::gemini_cli;
 use crate::conversation::{Conversation, Entry};
-use crate::plan::Failure;
+use crate::json::text_at;
+use crate::response_plan::Failure;
 
-/// The conversation of a request for a response.
 pub(super) fn conversation(
     body: &Value,
     model: &str,
@@ -32,7 +32,7 @@ pub(super) fn conversation(
     })
 }
 
-/// What was said, if the API would take it.
+/// The contents, if the API would accept them.
 fn contents(body: &Value) -> Result<&[Value], Failure> {
     let contents = body.get("contents").and_then(Value::as_array).map(Vec::as_slice);
     let Some(contents @ [_, ..]) = contents else {
@@ -60,7 +60,7 @@ fn entries(contents: &[Value]) -> Vec<Entry> {
         if text_at(content, "role") == "model" {
             let text: String = texts(Some(content)).collect();
             called = parts().any(|part| part.get("functionCall").is_some());
-            entries.extend(gemini_cli::response(&text, called));
+            entries.extend(gemini_cli::model_text(&text, called));
             continue;
         }
         let results: Vec<String> =
@@ -69,7 +69,7 @@ fn entries(contents: &[Value]) -> Vec<Entry> {
         if !results.is_empty() {
             entries.push(Entry::Results(results));
         } else if called {
-            // Gemini CLI leaves a call without a result where its user cancelled.
+            // After the user cancels, Gemini CLI leaves a call without a result.
             entries.push(Entry::Abandoned);
         }
         entries.extend(gemini_cli::prompts(texts(Some(content))));
@@ -77,7 +77,7 @@ fn entries(contents: &[Value]) -> Vec<Entry> {
     entries
 }
 
-/// The text of a result: what a tool put out, or the error, or all that it gave.
+/// The text of a tool result: its output, its error, or the whole response.
 fn result(function_response: &Value) -> Option<String> {
     let response = function_response.get("response")?;
     let text = response.get("output").or_else(|| response.get("error")).and_then(Value::as_str);
@@ -90,8 +90,4 @@ fn texts(content: Option<&Value>) -> impl Iterator<Item = &str> {
 
 fn list<'value>(value: Option<&'value Value>, name: &str) -> impl Iterator<Item = &'value Value> {
     value.and_then(|value| value.get(name)).and_then(Value::as_array).into_iter().flatten()
-}
-
-fn text_at<'value>(value: &'value Value, name: &str) -> &'value str {
-    value.get(name).and_then(Value::as_str).unwrap_or_default()
 }

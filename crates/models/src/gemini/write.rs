@@ -4,18 +4,18 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::plan::{Block, Call, End, Failure, Plan, Stop};
-use crate::play::Frame;
+use crate::json::add;
+use crate::response_plan::{Block, Call, End, Failure, ResponsePlan, Stop};
+use crate::stream_body::Frame;
 
-/// What comes after thinking must be signed; who checks it is the API itself.
+/// The first part after thinking needs a signature. Only the real API would check it.
 const SIGNATURE: &str = "c2NyaXB0ZWQgdGhpbmtpbmcsIHNpZ25lZCBieSBub2JvZHk=";
-/// Google's library sees an error within a stream only if it is read alone.
+/// Google's library sees an error in a stream only if it arrives in a separate read.
 const APART: Duration = Duration::from_millis(30);
-/// From this wait on it is the day's quota that is used up.
+/// A wait of at least this many seconds means that the daily quota is used up.
 const DAILY: u64 = 3600;
 
-/// The events of a streamed response.
-pub(super) fn stream(plan: &Plan) -> Vec<Frame> {
+pub(super) fn stream(plan: &ResponsePlan) -> Vec<Frame> {
     let mut frames = Vec::new();
     let mut unsigned = false;
     for block in &plan.blocks {
@@ -26,7 +26,7 @@ pub(super) fn stream(plan: &Plan) -> Vec<Frame> {
                     frames.push(event(&chunk(plan, &[part], None)).after(deltas.pause));
                 }
             }
-            // A thought comes whole: Gemini CLI trims each piece, and looks for its subject in it.
+            // A thought is sent whole: Gemini CLI trims each piece and looks for its subject in it.
             Block::Thinking(deltas) => {
                 unsigned = true;
                 let part = json!({"text": deltas.text(), "thought": true});
@@ -42,7 +42,7 @@ pub(super) fn stream(plan: &Plan) -> Vec<Frame> {
     match &plan.end {
         End::Stop(stop) => {
             let part = signed(json!({"text": ""}), &mut unsigned);
-            frames.push(event(&chunk(plan, &[part], Some(stop))).telling_usage());
+            frames.push(event(&chunk(plan, &[part], Some(stop))).reporting_usage());
         }
         End::Fail(error) => frames.push(Frame::new(failure(error).to_string()).after(APART)),
         End::Hang | End::Cut => {}
@@ -51,7 +51,7 @@ pub(super) fn stream(plan: &Plan) -> Vec<Frame> {
 }
 
 /// A response that is not streamed.
-pub(super) fn whole(plan: &Plan) -> Value {
+pub(super) fn whole(plan: &ResponsePlan) -> Value {
     let mut unsigned = false;
     let mut parts = Vec::new();
     for block in &plan.blocks {
@@ -74,7 +74,7 @@ pub(super) fn whole(plan: &Plan) -> Value {
     chunk(plan, &parts, Some(stop))
 }
 
-/// The body of an error, and what stands for it in a stream.
+/// The body of an error; a stream contains the same.
 pub(super) fn failure(failure: &Failure) -> Value {
     let status = failure.kind.as_deref().unwrap_or(match failure.status {
         401 => "UNAUTHENTICATED",
@@ -90,7 +90,7 @@ pub(super) fn failure(failure: &Failure) -> Value {
         _ => "INTERNAL",
     });
     let mut error = json!({"code": failure.status, "message": failure.message, "status": status});
-    // Without a wait there is nothing to tell: a quota alone makes Gemini CLI wait for a minute.
+    // A quota failure without a delay makes Gemini CLI wait for a minute, so both are sent or none.
     if let Some(seconds) = failure.retry_after.filter(|seconds| *seconds > 0) {
         let period = if seconds < DAILY { "Minute" } else { "Day" };
         let details = json!([
@@ -112,14 +112,14 @@ pub(super) fn failure(failure: &Failure) -> Value {
     json!({"error": error})
 }
 
-/// JavaScript ends a line at U+2028 and U+2029, and Google's library reads lines.
+/// JavaScript treats U+2028 and U+2029 as line ends, and Google's library reads lines.
 fn event(value: &Value) -> Frame {
     let data = value.to_string().replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029");
     Frame::new(format!("data: {data}\n\n"))
 }
 
-/// A chunk of a response; the last one says why it stopped, and the usage.
-fn chunk(plan: &Plan, parts: &[Value], stop: Option<&Stop>) -> Value {
+/// One chunk of a response. The last one has the stop reason and the usage.
+fn chunk(plan: &ResponsePlan, parts: &[Value], stop: Option<&Stop>) -> Value {
     let mut candidate = json!({"content": {"role": "model", "parts": parts}, "index": 0});
     let mut chunk = json!({"modelVersion": plan.model, "responseId": plan.id});
     if let Some(stop) = stop {
@@ -130,16 +130,16 @@ fn chunk(plan: &Plan, parts: &[Value], stop: Option<&Stop>) -> Value {
     chunk
 }
 
-fn function_call(plan: &Plan, call: &Call) -> Value {
+fn function_call(plan: &ResponsePlan, call: &Call) -> Value {
     let mut function_call = json!({"name": call.name, "args": call.value()});
-    // Models before the third generation give their calls no ids.
+    // Models before generation 3 send no call ids.
     if !["gemini-1", "gemini-2"].iter().any(|old| plan.model.starts_with(old)) {
         add(&mut function_call, "id", call.id.as_str());
     }
     json!({"functionCall": function_call})
 }
 
-/// The part, signed if it is the first after thinking.
+/// Adds the signature to the first part after thinking.
 fn signed(mut part: Value, unsigned: &mut bool) -> Value {
     if std::mem::take(unsigned) {
         add(&mut part, "thoughtSignature", SIGNATURE);
@@ -156,17 +156,10 @@ fn finish_reason(stop: &Stop) -> &str {
     }
 }
 
-/// Thoughts are counted beside what the script says was written.
-fn usage(plan: &Plan) -> Value {
+/// Thoughts are counted in addition to the output that the script sets.
+fn usage(plan: &ResponsePlan) -> Value {
     let used = plan.usage;
-    let thoughts: u64 = plan
-        .blocks
-        .iter()
-        .map(|block| match block {
-            Block::Thinking(deltas) => deltas.pieces.len() as u64,
-            Block::Text(_) | Block::Tool(_) | Block::Garbage => 0,
-        })
-        .sum();
+    let thoughts = plan.thinking_pieces();
     let prompt = used.input.saturating_add(used.cache_read).saturating_add(used.cache_create);
     let total = prompt.saturating_add(used.output).saturating_add(thoughts);
     let mut counts = json!({
@@ -182,11 +175,4 @@ fn usage(plan: &Plan) -> Value {
         }
     }
     counts
-}
-
-/// Adds a field to an object.
-fn add(object: &mut Value, name: &str, value: impl Into<Value>) {
-    if let Some(fields) = object.as_object_mut() {
-        fields.insert(name.to_owned(), value.into());
-    }
 }

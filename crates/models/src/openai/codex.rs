@@ -1,28 +1,28 @@
-//! What Codex itself writes into the conversations it sends.
+//! Recognises what Codex itself adds to the conversations it sends.
 
 use serde_json::{Value, json};
 
-use super::read::text_at;
 use crate::conversation::{Conversation, Entry};
-use crate::sample::sample;
-use crate::scene::Scene;
+use crate::json::text_at;
+use crate::planner::ResponseSteps;
+use crate::schema_sample::schema_sample;
 
-/// The namespace of tools that need none (0.166.0, models in code mode).
+/// The namespace of tools without a namespace (0.166.0, models in code mode).
 pub(super) const FUNCTIONS: &str = "functions";
-/// Its user interrupted it.
+/// The user interrupted the turn.
 const ABORTED: &str = "<turn_aborted>";
-/// Before a summary of what was said, which is gone but for the prompts.
+/// Starts a summary that replaces everything except the prompts.
 const SUMMARY: &str = "Another language model started to solve this problem";
-/// In our summaries, before a number.
+/// Precedes the number of responses in this server's summaries.
 const SO_FAR: &str = "Responses so far: ";
-/// The most responses that a summary may stand for.
+/// The largest number of responses that a summary is accepted for.
 const MOST: usize = 4096;
-/// The head of a message that gives an agent its task.
+/// Starts a message that gives an agent its task.
 const TASK: &str = "Message Type: NEW_TASK";
-/// Threads in which it works for itself: is a command safe, what is worth remembering. They have
-/// the prompts of others in theirs.
+/// Threads for Codex's own work (is a command safe, what to remember). They contain prompts of other
+/// threads.
 const OWN_THREADS: [&str; 2] = ["guardian_review", "memory_consolidation"];
-/// Notes in the name of the user.
+/// Texts that Codex adds in the user's name.
 const NOTES: [&str; 6] = [
     "<environment_context>",
     "# AGENTS.md instructions",
@@ -32,22 +32,23 @@ const NOTES: [&str; 6] = [
     "<subagent_notification>",
 ];
 
-/// What a text in a message of the user is.
-pub(super) fn text(text: &str) -> Vec<Entry> {
-    let said = text.trim_start();
-    if said.starts_with(ABORTED) {
+/// What a text in a user message means.
+pub(super) fn user_text(text: &str) -> Vec<Entry> {
+    let trimmed = text.trim_start();
+    if trimmed.starts_with(ABORTED) {
         vec![Entry::Abandoned]
-    } else if said.starts_with(SUMMARY) {
-        summed_up(said)
-    } else if said.is_empty() || NOTES.iter().any(|note| said.starts_with(note)) {
+    } else if trimmed.starts_with(SUMMARY) {
+        summary_entries(trimmed)
+    } else if trimmed.is_empty() || NOTES.iter().any(|note| trimmed.starts_with(note)) {
         Vec::new()
     } else {
         vec![Entry::Prompt(text.to_owned())]
     }
 }
 
-/// What our summary stands for: so many responses to the last script, or its end.
-pub(super) fn summed_up(summary: &str) -> Vec<Entry> {
+/// The entries that a summary of this server replaces: its count of responses to the last script, or the
+/// script's end.
+pub(super) fn summary_entries(summary: &str) -> Vec<Entry> {
     let count = summary.rsplit_once(SO_FAR).and_then(|(_, count)| count.trim().parse().ok());
     match count {
         Some(count @ 0..MOST) => {
@@ -58,16 +59,16 @@ pub(super) fn summed_up(summary: &str) -> Vec<Entry> {
     }
 }
 
-/// A summary that lets the script go on after it.
+/// A summary after which the script continues.
 pub(super) fn summary(conversation: &Conversation) -> String {
-    let count = Scene::responses(conversation);
+    let count = ResponseSteps::responses(conversation);
     let count = count.map(|count| format!(" {SO_FAR}{count}")).unwrap_or_default();
     format!("The user and the model talked.{count}")
 }
 
-/// What a message between agents is, given as its head and its content. What an agent knew before
-/// its task is what the one that gave it was told.
-pub(super) fn task(texts: &[&str]) -> Vec<Entry> {
+/// What a message between agents means, given its head and its content. The conversation before a task
+/// belongs to the agent that gave it.
+pub(super) fn task_entries(texts: &[&str]) -> Vec<Entry> {
     match texts {
         [head, task @ ..] if head.starts_with(TASK) => {
             vec![Entry::Abandoned, Entry::Prompt(task.join("\n"))]
@@ -76,39 +77,38 @@ pub(super) fn task(texts: &[&str]) -> Vec<Entry> {
     }
 }
 
-/// Whether the conversation is to be put into one item that only the API can read.
+/// Whether the conversation should be compacted into one encrypted item.
 pub(super) fn wants_compaction(body: &Value) -> bool {
     let last = body.get("input").and_then(Value::as_array).and_then(|items| items.last());
     last.is_some_and(|item| text_at(item, "type") == "compaction_trigger")
 }
 
-/// The answer to a call that Codex makes for itself.
-pub(super) fn side(body: &Value, conversation: &Conversation) -> Option<String> {
+/// The answer to a call that Codex makes on its own behalf.
+pub(super) fn side_answer(body: &Value, conversation: &Conversation) -> Option<String> {
     let metadata = metadata(body);
     let own = !matches!(text_at(&metadata, "request_kind"), "" | "turn")
         || OWN_THREADS.contains(&text_at(&metadata, "thread_source"));
     if own {
         return Some(match &conversation.schema {
-            Some(schema) => sample(schema).to_string(),
+            Some(schema) => schema_sample(schema).to_string(),
             None => summary(conversation),
         });
     }
-    // A review may also be told what to say.
+    // A review may also have a script.
     let reviews = text_at(&metadata, "subagent_kind") == "review";
-    let told = conversation
+    let has_script = conversation
         .entries
         .iter()
         .any(|entry| matches!(entry, Entry::Prompt(text) if text.contains("[[")));
-    (reviews && !told).then(review)
+    (reviews && !has_script).then(review)
 }
 
-/// What Codex says of a request, which is JSON in a text.
+/// What Codex says about a request: JSON inside a string.
 fn metadata(body: &Value) -> Value {
     let text = body.pointer("/client_metadata/x-codex-turn-metadata").and_then(Value::as_str);
     text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }
 
-/// A review that finds nothing.
 fn review() -> String {
     let review = json!({
         "findings": [],

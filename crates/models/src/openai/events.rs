@@ -5,12 +5,12 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::write::{self, with};
-use crate::plan::{Block, Call, Deltas, End, Plan, Stop, pieces};
-use crate::play::Frame;
+use super::write;
+use crate::json::with;
+use crate::response_plan::{Block, Call, Deltas, End, ResponsePlan, Stop, pieces};
+use crate::stream_body::Frame;
 
-/// The events of a response.
-pub(super) fn stream(plan: &Plan) -> Vec<Frame> {
+pub(super) fn stream(plan: &ResponsePlan) -> Vec<Frame> {
     let mut events = Events::new(plan);
     for (index, block) in plan.blocks.iter().enumerate() {
         let Some(item) = write::item(plan, index, block) else {
@@ -28,16 +28,16 @@ pub(super) fn stream(plan: &Plan) -> Vec<Frame> {
         End::Stop(stop) => events.end(stop),
         End::Fail(failure) => {
             let response = with(events.response("failed"), "error", write::failed(failure));
-            events.say("response.failed", json!({"response": response}));
+            events.push("response.failed", json!({"response": response}));
         }
         End::Hang | End::Cut => {}
     }
     events.frames
 }
 
-/// The events of the answer to a request for a compaction into this summary.
+/// The events that answer a request for compaction with this summary.
 pub(super) fn compaction(model: &str, summary: &str) -> Vec<Frame> {
-    let plan = Plan::empty(&format!("{:x}", Timestamp::now().as_nanosecond()), model);
+    let plan = ResponsePlan::empty(&format!("{:x}", Timestamp::now().as_nanosecond()), model);
     let mut events = Events::new(&plan);
     let item = write::compaction(&plan.id, summary);
     events.add(&item);
@@ -46,22 +46,21 @@ pub(super) fn compaction(model: &str, summary: &str) -> Vec<Frame> {
     events.frames
 }
 
-/// The events so far.
 struct Events<'plan> {
-    plan: &'plan Plan,
+    plan: &'plan ResponsePlan,
     frames: Vec<Frame>,
-    /// Of the next event.
+    /// The number of the next event.
     number: u64,
-    /// The items that are done; the one that is open comes after them.
+    /// The completed items; an open item comes after them.
     output: Vec<Value>,
 }
 
 impl<'plan> Events<'plan> {
-    fn new(plan: &'plan Plan) -> Self {
+    fn new(plan: &'plan ResponsePlan) -> Self {
         let mut events = Self { plan, frames: Vec::new(), number: 0, output: Vec::new() };
         for kind in ["response.created", "response.in_progress"] {
             let response = events.response("in_progress");
-            events.say(kind, json!({"response": response}));
+            events.push(kind, json!({"response": response}));
         }
         events
     }
@@ -73,56 +72,56 @@ impl<'plan> Events<'plan> {
     fn text(&mut self, deltas: &Deltas, item: Value) {
         let begun = with(item.clone(), "status", "in_progress");
         self.add(&with(begun, "content", json!([])));
-        let at = self.place(&item, json!({"content_index": 0}));
+        let at = self.position(&item, json!({"content_index": 0}));
         let at = || at.clone();
-        self.say("response.content_part.added", with(at(), "part", write::text_part("")));
+        self.push("response.content_part.added", with(at(), "part", write::text_part("")));
         for piece in &deltas.pieces {
             let delta = with(with(at(), "delta", piece.as_str()), "logprobs", json!([]));
-            self.pause(deltas.pause, "response.output_text.delta", delta);
+            self.push_after(deltas.pause, "response.output_text.delta", delta);
         }
         if deltas.open {
             return;
         }
         let text = deltas.text();
         let done = with(with(at(), "text", text.as_str()), "logprobs", json!([]));
-        self.say("response.output_text.done", done);
-        self.say("response.content_part.done", with(at(), "part", write::text_part(&text)));
+        self.push("response.output_text.done", done);
+        self.push("response.content_part.done", with(at(), "part", write::text_part(&text)));
         self.done(item);
     }
 
     fn thinking(&mut self, deltas: &Deltas, item: Value) {
         self.add(&with(item.clone(), "summary", json!([])));
-        let at = self.place(&item, json!({"summary_index": 0}));
+        let at = self.position(&item, json!({"summary_index": 0}));
         let at = || at.clone();
         let kind = |word: &str| format!("response.reasoning_summary_{word}");
-        self.say(&kind("part.added"), with(at(), "part", write::summary_part("")));
+        self.push(&kind("part.added"), with(at(), "part", write::summary_part("")));
         for piece in &deltas.pieces {
-            self.pause(deltas.pause, &kind("text.delta"), with(at(), "delta", piece.as_str()));
+            self.push_after(deltas.pause, &kind("text.delta"), with(at(), "delta", piece.as_str()));
         }
         if deltas.open {
             return;
         }
         let text = deltas.text();
-        self.say(&kind("text.done"), with(at(), "text", text.as_str()));
-        self.say(&kind("part.done"), with(at(), "part", write::summary_part(&text)));
+        self.push(&kind("text.done"), with(at(), "text", text.as_str()));
+        self.push(&kind("part.done"), with(at(), "part", write::summary_part(&text)));
         self.done(item);
     }
 
     fn tool(&mut self, call: &Call, item: Value) {
         let begun = with(item.clone(), "status", "in_progress");
-        let at = self.place(&item, json!({}));
+        let at = self.position(&item, json!({}));
         let kind = item.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
         if let Some((field, input)) = write::input(call) {
             self.add(&with(begun, field, ""));
             for piece in pieces(&input) {
                 let delta = with(at.clone(), "delta", piece);
-                self.pause(call.pause, &format!("response.{kind}_{field}.delta"), delta);
+                self.push_after(call.pause, &format!("response.{kind}_{field}.delta"), delta);
             }
-            self.say(&format!("response.{kind}_{field}.done"), with(at, field, input));
+            self.push(&format!("response.{kind}_{field}.done"), with(at, field, input));
         } else {
             self.add(&begun);
-            self.say(&format!("response.{kind}.in_progress"), at.clone());
-            self.say(&format!("response.{kind}.completed"), at);
+            self.push(&format!("response.{kind}.in_progress"), at.clone());
+            self.push(&format!("response.{kind}.completed"), at);
         }
         self.done(item);
     }
@@ -134,12 +133,12 @@ impl<'plan> Events<'plan> {
 
     fn add(&mut self, item: &Value) {
         let index = self.output.len();
-        self.say("response.output_item.added", json!({"output_index": index, "item": item}));
+        self.push("response.output_item.added", json!({"output_index": index, "item": item}));
     }
 
     fn done(&mut self, item: Value) {
         let index = self.output.len();
-        self.say("response.output_item.done", json!({"output_index": index, "item": item}));
+        self.push("response.output_item.done", json!({"output_index": index, "item": item}));
         self.output.push(item);
     }
 
@@ -147,23 +146,23 @@ impl<'plan> Events<'plan> {
         let reason = write::incomplete(stop);
         let response = write::over(self.plan, reason, &self.output);
         let kind = if reason.is_some() { "response.incomplete" } else { "response.completed" };
-        self.say(kind, json!({"response": response}));
+        self.push(kind, json!({"response": response}));
         if let Some(last) = self.frames.pop() {
-            self.frames.push(last.telling_usage());
+            self.frames.push(last.reporting_usage());
         }
     }
 
-    /// Where the open item is; `part` adds which part of it.
-    fn place(&self, item: &Value, part: Value) -> Value {
-        let place = with(part, "item_id", item.get("id").cloned());
-        with(place, "output_index", self.output.len())
+    /// The position of the open item; `part` adds the position inside it.
+    fn position(&self, item: &Value, part: Value) -> Value {
+        let position = with(part, "item_id", item.get("id").cloned());
+        with(position, "output_index", self.output.len())
     }
 
-    fn say(&mut self, kind: &str, event: Value) {
-        self.pause(Duration::ZERO, kind, event);
+    fn push(&mut self, kind: &str, event: Value) {
+        self.push_after(Duration::ZERO, kind, event);
     }
 
-    fn pause(&mut self, pause: Duration, kind: &str, event: Value) {
+    fn push_after(&mut self, pause: Duration, kind: &str, event: Value) {
         let event = with(with(event, "type", kind), "sequence_number", self.number);
         self.number += 1;
         self.frames.push(Frame::event(Some(kind), &event).after(pause));

@@ -6,9 +6,10 @@ use serde_json::Value;
 
 use super::{codex, write};
 use crate::conversation::{Conversation, Entry};
-use crate::plan::{Failure, ToolKind};
+use crate::json::text_at;
+use crate::response_plan::{Failure, ToolKind};
 
-/// The conversation of a request for a response. `thread` tells conversations apart.
+/// The conversation of a request; `thread` tells conversations apart.
 pub(super) fn conversation(body: &Value, thread: Option<&str>) -> Result<Conversation, Failure> {
     check(body)?;
     let items = match body.get("input") {
@@ -36,11 +37,11 @@ pub(super) fn conversation(body: &Value, thread: Option<&str>) -> Result<Convers
         schema: body.pointer("/text/format/schema").cloned(),
         side: None,
     };
-    conversation.side = codex::side(body, &conversation);
+    conversation.side = codex::side_answer(body, &conversation);
     Ok(conversation)
 }
 
-/// Refuses what the API would refuse, and what only an API that keeps responses can do.
+/// Refuses what the API would refuse, and what needs stored responses.
 fn check(body: &Value) -> Result<(), Failure> {
     let wrong = |what: String| Err(Failure::new(400, what));
     if !body.get("model").is_some_and(Value::is_string) {
@@ -48,7 +49,7 @@ fn check(body: &Value) -> Result<(), Failure> {
     }
     if body.get("previous_response_id").is_some_and(|id| !id.is_null()) {
         let kind = Some("previous_response_not_found".to_owned());
-        let message = "no responses are kept here: send the whole conversation as 'input'";
+        let message = "responses are not stored; send the whole conversation as 'input'";
         return Err(Failure { kind, ..Failure::new(400, message) });
     }
     match body.get("input") {
@@ -67,14 +68,14 @@ fn check(body: &Value) -> Result<(), Failure> {
 fn entries(items: &[Value]) -> Vec<Entry> {
     let mut entries = Vec::new();
     for item in items {
-        // A message needs no type.
+        // The type of a message is optional.
         match (text_at(item, "type"), text_at(item, "role")) {
             ("message" | "", "assistant") => entries.extend(response(item)),
             ("message" | "", "user") => {
-                entries.extend(texts(item.get("content")).into_iter().flat_map(codex::text));
+                entries.extend(texts(item.get("content")).into_iter().flat_map(codex::user_text));
             }
             ("agent_message", _) => {
-                entries.extend(codex::task(&texts(item.get("content"))));
+                entries.extend(codex::task_entries(&texts(item.get("content"))));
             }
             (kind, _) if kind.ends_with("_output") => {
                 let result = texts(item.get("output")).join("\n");
@@ -84,7 +85,7 @@ fn entries(items: &[Value]) -> Vec<Entry> {
                 }
             }
             ("compaction", _) => {
-                entries.extend(codex::summed_up(text_at(item, "encrypted_content")));
+                entries.extend(codex::summary_entries(text_at(item, "encrypted_content")));
             }
             (kind, _) if kind == "reasoning" || kind.ends_with("_call") => {
                 entries.extend(response(item));
@@ -95,13 +96,13 @@ fn entries(items: &[Value]) -> Vec<Entry> {
     entries
 }
 
-/// What the model said, which may be of a response that did not come whole.
+/// A model item; its response may have been incomplete.
 fn response(item: &Value) -> impl Iterator<Item = Entry> {
     let broken = text_at(item, "id").ends_with(write::BROKEN);
     std::iter::once(Entry::Response).chain(broken.then_some(Entry::Broken))
 }
 
-/// The tools of a request: in its own list, and in items.
+/// The offered tools: from the request's list, and from items.
 #[derive(Default)]
 struct Offered {
     names: Vec<String>,
@@ -118,11 +119,11 @@ impl Offered {
         offered
     }
 
-    /// A tool of a namespace is named `NAMESPACE.NAME`, one that is the API's own by its type.
+    /// A tool in a namespace is named `NAMESPACE.NAME`; a tool of the API itself by its type.
     fn add(&mut self, namespace: &str, tools: Option<&Value>) {
         for tool in tools.and_then(Value::as_array).into_iter().flatten() {
             let kind = match (text_at(tool, "type"), text_at(tool, "name")) {
-                // No namespace is in another.
+                // Namespaces do not nest.
                 ("namespace", name) if namespace.is_empty() => {
                     let inner = if name == codex::FUNCTIONS { "" } else { name };
                     self.add(inner, tool.get("tools"));
@@ -145,8 +146,8 @@ impl Offered {
     }
 }
 
-/// The texts of content, which is a text or a list of parts. What is encrypted came from a call of
-/// ours, and is as it was.
+/// The texts of an item's content: one string, or a list of parts. This server's encrypted parts are plain
+/// text.
 fn texts<'body>(content: Option<&'body Value>) -> Vec<&'body str> {
     match content {
         Some(Value::String(text)) => vec![text],
@@ -157,8 +158,4 @@ fn texts<'body>(content: Option<&'body Value>) -> Vec<&'body str> {
         }
         _ => Vec::new(),
     }
-}
-
-pub(super) fn text_at<'value>(value: &'value Value, name: &str) -> &'value str {
-    value.get(name).and_then(Value::as_str).unwrap_or_default()
 }

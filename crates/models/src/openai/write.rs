@@ -5,20 +5,21 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::plan::{Block, Call, End, Failure, Plan, Stop, ToolKind};
+use crate::json::with;
+use crate::response_plan::{Block, Call, End, Failure, ResponsePlan, Stop, ToolKind};
 
-/// What only the API could read, if it were the API.
+/// Only the real API could decrypt it.
 const ENCRYPTED: &str = "c2NyaXB0ZWQsIHJlYWRhYmxlIGJ5IG5vYm9keQ==";
-/// How long a usage limit lasts, in seconds.
+/// The duration of a usage limit, in seconds.
 const LIMITED: u64 = 3600;
-/// The end of the ids of items whose response a client does not take for whole, and asks for
-/// again. Codex keeps the items that are done and sends them along.
+/// The suffix of item ids in a response that a client treats as incomplete and requests again. Codex keeps
+/// the completed items and sends them back.
 pub(super) const BROKEN: &str = "_broken";
-/// Errors that the API names by their type, where it names others by their code.
+/// Errors that the API names by type; it names the others by code.
 const TYPES: [&str; 3] = ["insufficient_quota", "usage_limit_reached", "usage_not_included"];
 
 /// A response that is not streamed.
-pub(super) fn whole(plan: &Plan) -> Value {
+pub(super) fn whole(plan: &ResponsePlan) -> Value {
     let reason = match &plan.end {
         End::Stop(stop) => incomplete(stop),
         End::Hang | End::Cut | End::Fail(_) => None,
@@ -32,8 +33,8 @@ pub(super) fn whole(plan: &Plan) -> Value {
     over(plan, reason, &output)
 }
 
-/// A response that is over; `reason` says why it is not complete.
-pub(super) fn over(plan: &Plan, reason: Option<&str>, output: &[Value]) -> Value {
+/// A finished response; `reason` says why it is incomplete.
+pub(super) fn over(plan: &ResponsePlan, reason: Option<&str>, output: &[Value]) -> Value {
     let status = if reason.is_some() { "incomplete" } else { "completed" };
     let details = reason.map_or(Value::Null, |reason| json!({"reason": reason}));
     let response = with(response(plan, status, output), "incomplete_details", details);
@@ -41,7 +42,7 @@ pub(super) fn over(plan: &Plan, reason: Option<&str>, output: &[Value]) -> Value
 }
 
 /// A response without details and usage.
-pub(super) fn response(plan: &Plan, status: &str, output: &[Value]) -> Value {
+pub(super) fn response(plan: &ResponsePlan, status: &str, output: &[Value]) -> Value {
     json!({
         "id": format!("resp_{}", plan.id),
         "object": "response",
@@ -55,7 +56,7 @@ pub(super) fn response(plan: &Plan, status: &str, output: &[Value]) -> Value {
     })
 }
 
-/// Why the response is not complete, if it is not.
+/// The reason that a response is incomplete.
 pub(super) fn incomplete(stop: &Stop) -> Option<&str> {
     match stop {
         Stop::End | Stop::Tools => None,
@@ -65,8 +66,8 @@ pub(super) fn incomplete(stop: &Stop) -> Option<&str> {
     }
 }
 
-/// A block as an item that is done.
-pub(super) fn item(plan: &Plan, index: usize, block: &Block) -> Option<Value> {
+/// A block as a completed item.
+pub(super) fn item(plan: &ResponsePlan, index: usize, block: &Block) -> Option<Value> {
     let end = if broken(&plan.end) { BROKEN } else { "" };
     let id = |kind: &str| format!("{kind}_{}{index:02}{end}", plan.id);
     match block {
@@ -94,7 +95,7 @@ pub(super) fn item(plan: &Plan, index: usize, block: &Block) -> Option<Value> {
     }
 }
 
-/// Whether the response is asked for again; if only its length was too much, it is not.
+/// Whether the client repeats the request. It does not if only the length was exceeded.
 fn broken(end: &End) -> bool {
     match end {
         End::Stop(Stop::End | Stop::Tools | Stop::MaxTokens) => false,
@@ -102,7 +103,7 @@ fn broken(end: &End) -> bool {
     }
 }
 
-/// The item of a call with all that says what is called.
+/// Adds the call's id, name and input to its item.
 fn called(mut item: Value, call: &Call) -> Value {
     if call.kind != ToolKind::Hosted {
         item = with(item, "call_id", format!("call_{}", call.id));
@@ -113,14 +114,14 @@ fn called(mut item: Value, call: &Call) -> Value {
         return fields.fold(item, |item, (name, value)| with(item, name, value.clone()));
     };
     item = with(item, field, input);
-    // Names themselves have no dots.
+    // Tool names contain no dots.
     match call.name.split_once('.') {
         Some((namespace, name)) => with(with(item, "namespace", namespace), "name", name),
         None => with(item, "name", call.name.as_str()),
     }
 }
 
-/// The field of a call's input, and the input: JSON in a text, or a text.
+/// The name and the value of the input field: JSON in a string, or plain text.
 pub(super) fn input(call: &Call) -> Option<(&'static str, String)> {
     match call.kind {
         ToolKind::Function => Some(("arguments", call.input.get().to_owned())),
@@ -128,7 +129,7 @@ pub(super) fn input(call: &Call) -> Option<(&'static str, String)> {
             "input",
             match call.value() {
                 Value::String(text) => text,
-                // As for the same tool where it is a function.
+                // The same tool as a function takes its text in `input`.
                 value => match value.get("input") {
                     Some(Value::String(text)) => text.clone(),
                     _ => call.input.get().to_owned(),
@@ -147,23 +148,13 @@ pub(super) fn summary_part(text: &str) -> Value {
     json!({"type": "summary_text", "text": text})
 }
 
-/// The item that stands for a conversation. What is encrypted is for the API alone, so that any
-/// text will do.
+/// The item that replaces a conversation. Only the API decrypts it, so any text works.
 pub(super) fn compaction(id: &str, summary: &str) -> Value {
     json!({"id": format!("cmp_{id}"), "type": "compaction", "encrypted_content": summary})
 }
 
-/// Of the API's numbers, `input_tokens` has all that was read and `output_tokens` all that was
-/// written. A piece of thinking is taken for a token.
-pub(super) fn usage(plan: &Plan) -> Value {
-    let thought: usize = plan
-        .blocks
-        .iter()
-        .map(|block| match block {
-            Block::Thinking(deltas) => deltas.pieces.len(),
-            Block::Text(_) | Block::Tool(_) | Block::Garbage => 0,
-        })
-        .sum();
+/// The API's `input_tokens` and `output_tokens` are totals. Each piece of thinking counts as one token.
+pub(super) fn usage(plan: &ResponsePlan) -> Value {
     let used = plan.usage;
     let input = used.input.saturating_add(used.cache_read).saturating_add(used.cache_create);
     json!({
@@ -172,7 +163,7 @@ pub(super) fn usage(plan: &Plan) -> Value {
             "cached_tokens": used.cache_read, "cache_write_tokens": used.cache_create,
         },
         "output_tokens": used.output,
-        "output_tokens_details": {"reasoning_tokens": used.output.min(thought as u64)},
+        "output_tokens_details": {"reasoning_tokens": used.output.min(plan.thinking_pieces())},
         "total_tokens": input.saturating_add(used.output),
     })
 }
@@ -202,11 +193,11 @@ pub(super) fn failure(failure: &Failure) -> Value {
     json!({"error": error})
 }
 
-/// The error of a response that failed within its stream.
+/// The error of a response that failed in its stream.
 pub(super) fn failed(failure: &Failure) -> Value {
     let code = failure.kind.as_deref().or(usual_code(failure.status)).unwrap_or("server_error");
     let mut message = failure.message.clone();
-    // There are no headers any more: Codex reads the time from the text.
+    // A stream has no headers any more, so Codex reads the delay from the text.
     if let Some(seconds) = failure.retry_after {
         message.push_str(&format!(". Please try again in {seconds}s."));
     }
@@ -233,14 +224,6 @@ pub(super) fn headers(id: &str, failure: Option<&Failure>) -> Vec<(String, Strin
         headers.push((name("reset"), format!("{seconds}s")));
     }
     headers
-}
-
-/// The object with this field.
-pub(super) fn with(mut object: Value, name: &str, value: impl Into<Value>) -> Value {
-    if let Some(fields) = object.as_object_mut() {
-        fields.insert(name.to_owned(), value.into());
-    }
-    object
 }
 
 fn later(seconds: u64) -> i64 {

@@ -4,7 +4,7 @@ fn steps(text: &str) -> Vec<Vec<Step>> {
     Script::parse(text).expect("a script").expect("markers").responses
 }
 
-fn mistake_of(text: &str) -> String {
+fn parse_error_of(text: &str) -> String {
     let failure = Script::parse(text).expect_err("a mistake");
     assert_eq!(failure.status, 400);
     assert!(failure.message.contains("Steps are: say TEXT"), "{}", failure.message);
@@ -30,7 +30,7 @@ fn tools_and_stops_end_a_response() {
 }
 
 #[test]
-fn json_ends_where_json_says() {
+fn a_marker_may_contain_nested_json() {
     let text = r#"[[tool Task {"prompt":"[[tool Bash {\"command\":\"a ]] b\"}]] [[say sub]]"}]] [[say main]]"#;
     let responses = steps(text);
     assert_eq!(responses[1], [Step::Say("main".to_owned())]);
@@ -54,7 +54,7 @@ fn several_tools_at_once() {
 }
 
 #[test]
-fn text_is_kept_but_for_escapes() {
+fn text_is_kept_except_escapes() {
     for (text, expected) in [
         ("[[say Hello]]", "Hello"),
         ("[[say  two  blanks ]]", " two  blanks "),
@@ -68,9 +68,9 @@ fn text_is_kept_but_for_escapes() {
 }
 
 #[test]
-fn failures_take_their_words_in_any_order_but_the_message_last() {
-    let fail = |status, kind: Option<&str>, message: &str, times| Step::Trouble {
-        trouble: Trouble::Fail(Failure {
+fn failures_take_their_arguments_in_any_order_but_the_message_last() {
+    let fail = |status, kind: Option<&str>, message: &str, times| Step::Fault {
+        fault: Fault::Fail(Failure {
             status,
             kind: kind.map(str::to_owned),
             message: message.to_owned(),
@@ -91,7 +91,7 @@ fn failures_take_their_words_in_any_order_but_the_message_last() {
     ] {
         assert_eq!(steps(text)[0], [expected], "{text}");
     }
-    let Step::Trouble { trouble: Trouble::Fail(limit), times } =
+    let Step::Fault { fault: Fault::Fail(limit), times } =
         &steps("[[ratelimit TIMES 1 RETRY-AFTER 7]]")[0][0]
     else {
         panic!("a limit")
@@ -115,32 +115,32 @@ fn the_other_steps() {
     assert_eq!(
         steps("[[hang]] [[cut TIMES 2]]")[0],
         [
-            Step::Trouble { trouble: Trouble::Hang, times: None },
-            Step::Trouble { trouble: Trouble::Cut, times: Some(2) },
+            Step::Fault { fault: Fault::Hang, times: None },
+            Step::Fault { fault: Fault::Cut, times: Some(2) },
         ]
     );
 }
 
 #[test]
-fn a_mistake_names_the_marker_and_what_is_wrong() {
+fn a_parse_error_names_the_marker_and_the_reason() {
     for (text, wrong) in [
-        ("a [[sya Hello]] b", "`[[sya Hello]]`: there is no step `sya`"),
-        ("[[tool Bash {\"a\":]]", "the tool's input is no JSON"),
-        ("[[tool Bash {} more]]", "`more` is too much"),
+        ("a [[sya Hello]] b", "`[[sya Hello]]`: unknown step `sya`"),
+        ("[[tool Bash {\"a\":]]", "the tool's input is not JSON"),
+        ("[[tool Bash {} more]]", "unexpected `more`"),
         ("[[tool]]", "the tool's name is missing"),
         ("[[say forever", "does not end"),
         ("[[tool Bash {}", "does not end"),
-        ("[[fail 200]]", "200 is no status of an error"),
-        ("[[fail abc]]", "`abc` is no fitting number"),
-        ("[[usage -1]]", "`-1` is no fitting number"),
+        ("[[fail 200]]", "200 is not an error status"),
+        ("[[fail abc]]", "`abc` is not a valid number"),
+        ("[[usage -1]]", "`-1` is not a valid number"),
         ("[[pad 99999999999]]", "more than 64 MiB"),
         ("[[repeat 9999999999 abc]]", "more than 100000 deltas"),
-        ("[[header content-length 4]]", "the server's own"),
-        ("[[header a:b c]]", "no name of a header"),
-        ("[[hang on]]", "`on` is too much"),
-        ("[[tool A {\"a\":\"\\ud800\"}]]", "the tool's input is no JSON"),
+        ("[[header content-length 4]]", "only the server may set"),
+        ("[[header a:b c]]", "not a header name"),
+        ("[[hang on]]", "unexpected `on`"),
+        ("[[tool A {\"a\":\"\\ud800\"}]]", "the tool's input is not JSON"),
     ] {
-        let message = mistake_of(text);
+        let message = parse_error_of(text);
         assert!(message.contains(wrong), "{text}: {message}");
     }
 }

@@ -10,20 +10,20 @@ use hyper::body::Incoming;
 use serde_json::{Value, json};
 
 use super::Shared;
-use crate::api::{Api, Ask, Request, apis};
+use crate::api::{Api, ApiCall, Request, apis};
 use crate::conversation::Conversation;
-use crate::plan::{Block, End, Failure, Plan};
-use crate::play::{After, Frame, Playing, play};
-use crate::record::Seen;
-use crate::scene::Scene;
+use crate::planner::ResponseSteps;
+use crate::request_record::Seen;
+use crate::response_plan::{Block, End, Failure, ResponsePlan};
+use crate::stream_body::{After, Frame, StreamBody, stream_body};
 
-/// The largest request that is read.
+/// The size limit of a request.
 const LARGEST: usize = 64 * 1024 * 1024;
 
-/// The one model that there is not.
+/// The only model name that is refused.
 const NO_MODEL: &str = "no-such-model";
 
-type Answer = Response<Either<Full<Bytes>, Playing>>;
+type Answer = Response<Either<Full<Bytes>, StreamBody>>;
 
 pub(super) async fn answer(
     shared: Arc<Shared>,
@@ -50,7 +50,7 @@ pub(super) async fn answer(
     let id = shared.id();
     let answer = match (api, failure) {
         (Some(api), Some(failure)) => refuse(api, &failure, &id),
-        (Some(api), None) => ask(&shared, api, &request, number, &id),
+        (Some(api), None) => answer_api(&shared, api, &request, number, &id),
         (None, _) if request.path == "/" => hello(),
         (None, _) => unknown(&shared, number, &request),
     };
@@ -62,7 +62,7 @@ pub(super) async fn answer(
     Ok(answer)
 }
 
-fn ask(
+fn answer_api(
     shared: &Arc<Shared>,
     api: &'static dyn Api,
     request: &Request,
@@ -70,7 +70,7 @@ fn ask(
     id: &str,
 ) -> Answer {
     match api.read(request) {
-        Ok(Ask::Turn(conversation)) => {
+        Ok(ApiCall::Turn(conversation)) => {
             shared.record().change(number, |seen| {
                 seen.model = Some(conversation.model.clone());
                 seen.side = conversation.side.is_some();
@@ -80,12 +80,12 @@ fn ask(
             }
             turn(shared, api, &conversation, number, id, request.body.len())
         }
-        Ok(Ask::Value(value)) => whole(200, api.headers(id, None), value.to_string().into()),
-        Ok(Ask::Stream(frames)) => {
+        Ok(ApiCall::Value(value)) => whole(200, api.headers(id, None), value.to_string().into()),
+        Ok(ApiCall::Stream(frames)) => {
             shared.record().change(number, |seen| seen.side = true);
-            stream(play(frames, After::Close, || {}), api.headers(id, None))
+            stream(stream_body(frames, After::Close, || {}), api.headers(id, None))
         }
-        Ok(Ask::Unknown) => {
+        Ok(ApiCall::Unknown) => {
             shared.record().note_unknown(number);
             refuse(api, &not_found(request), id)
         }
@@ -101,13 +101,13 @@ fn turn(
     id: &str,
     size: usize,
 ) -> Answer {
-    let scene = match Scene::find(conversation) {
-        Ok(scene) => scene,
+    let steps = match ResponseSteps::find(conversation) {
+        Ok(steps) => steps,
         Err(failure) => return refuse(api, &failure, id),
     };
-    let key = scene.counts().then_some(scene.key);
+    let key = steps.counts().then_some(steps.key);
     let attempt = key.map_or(0, |key| shared.attempts().next(key));
-    let plan = scene.plan(conversation, attempt, id, size);
+    let plan = steps.plan(conversation, attempt, id, size);
     if let Some(key) = key
         && !plan.passing
     {
@@ -123,9 +123,9 @@ fn turn(
         End::Hang => After::Hang,
         End::Cut => After::Cut,
     };
-    let frames = if conversation.stream { api.stream(&plan) } else { halves(api, &plan) };
-    let (told, usage) = (Arc::clone(shared), api.told(plan.usage));
-    let body = play(frames, after, move || told.record().report(number, usage));
+    let frames = if conversation.stream { api.stream(&plan) } else { unstreamed(api, &plan) };
+    let (recorder, usage) = (Arc::clone(shared), api.reported_usage(plan.usage));
+    let body = stream_body(frames, after, move || recorder.record().report(number, usage));
     let mut answer = stream(body, api.headers(id, None));
     if !conversation.stream {
         answer.headers_mut().insert("content-type", HeaderValue::from_static("application/json"));
@@ -134,7 +134,7 @@ fn turn(
     answer
 }
 
-fn stream(body: Playing, headers: Vec<(String, String)>) -> Answer {
+fn stream(body: StreamBody, headers: Vec<(String, String)>) -> Answer {
     let mut answer = Response::new(Either::Right(body));
     answer.headers_mut().insert("content-type", HeaderValue::from_static("text/event-stream"));
     answer.headers_mut().insert("cache-control", HeaderValue::from_static("no-cache"));
@@ -142,14 +142,14 @@ fn stream(body: Playing, headers: Vec<(String, String)>) -> Answer {
     answer
 }
 
-/// A response that is not streamed; of a broken one, the first half.
-fn halves(api: &dyn Api, plan: &Plan) -> Vec<Frame> {
+/// A response without streaming; only the first half if it breaks.
+fn unstreamed(api: &dyn Api, plan: &ResponsePlan) -> Vec<Frame> {
     if plan.blocks.iter().any(|block| matches!(block, Block::Garbage)) {
-        return vec![Frame::new("this is no JSON")];
+        return vec![Frame::new("this is not JSON")];
     }
     let body = Bytes::from(api.whole(plan).to_string());
     match plan.end {
-        End::Stop(_) | End::Fail(_) => vec![Frame::new(body).telling_usage()],
+        End::Stop(_) | End::Fail(_) => vec![Frame::new(body).reporting_usage()],
         End::Hang | End::Cut => vec![Frame::new(body.slice(..body.len() / 2))],
     }
 }
@@ -162,7 +162,7 @@ fn refuse(api: &dyn Api, failure: &Failure, id: &str) -> Answer {
     whole(failure.status, headers, api.failure(failure, id).to_string().into())
 }
 
-/// Claude Code 2.1.197 looks whether anyone is there before it asks.
+/// Claude Code 2.1.197 checks that the server is there before it sends a request.
 fn hello() -> Answer {
     let names = apis().map(Api::name);
     whole(200, Vec::new(), json!({"server": "agentwire", "apis": names}).to_string().into())
@@ -187,7 +187,7 @@ fn whole(status: u16, headers: Vec<(String, String)>, body: Bytes) -> Answer {
     answer
 }
 
-/// Adds headers; what is no header is left out.
+/// Adds headers, except invalid ones.
 fn add(answer: &mut Answer, headers: Vec<(String, String)>) {
     for (name, value) in headers {
         if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), value.parse::<HeaderValue>()) {

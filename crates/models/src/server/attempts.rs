@@ -1,10 +1,9 @@
-//! Counts how often a response was tried, for the troubles that pass.
+//! Counts the attempts at each response, for faults that occur only in the first ones.
 
 use std::collections::HashMap;
 
 const MOST: usize = 4096;
 
-/// The attempts at each response that is still troubled.
 #[derive(Debug, Default)]
 pub(super) struct Attempts(HashMap<u64, u32>);
 
@@ -20,7 +19,7 @@ impl Attempts {
         attempt
     }
 
-    /// The trouble has passed: who asks the same again begins anew.
+    /// The faults are over: the same request later starts at 0 again.
     pub(super) fn forget(&mut self, key: u64) {
         self.0.remove(&key);
     }

@@ -33,7 +33,7 @@ fn ask_whole(server: &ModelServer, prompt: &str) -> Answer {
     post(server, "/v1/messages", &request)
 }
 
-/// The events as values; each has the name of its type.
+/// The events as values; each is named after its type.
 fn events(answer: &Answer) -> Vec<Value> {
     assert_eq!(answer.status, 200, "{}", answer.text());
     assert_eq!(answer.headers["content-type"], "text/event-stream");
@@ -46,7 +46,7 @@ fn events(answer: &Answer) -> Vec<Value> {
     values.collect()
 }
 
-/// The events as a client that follows the API would put them together.
+/// The message that a client builds from the events.
 fn message(answer: &Answer) -> Value {
     let events = events(answer);
     let mut message = events[0]["message"].clone();
@@ -131,7 +131,7 @@ fn text_thinking_and_tools_are_the_same_streamed_and_whole() {
 }
 
 #[test]
-fn text_comes_in_words() {
+fn text_is_streamed_word_by_word() {
     let server = server();
     let answer = ask(&server, "[[say one two three]] [[repeat 3 ab]] [[pad 20000]]");
     let events = events(&answer);
@@ -146,7 +146,7 @@ fn text_comes_in_words() {
 }
 
 #[test]
-fn a_script_goes_on_with_the_results_of_its_tools() {
+fn a_script_continues_with_the_tool_results() {
     let server = server();
     let prompt = "[[tool Bash {\"command\":\"a\"}]] [[say it is {result}]] [[tool Read]]";
     let mut request = request(prompt);
@@ -178,7 +178,7 @@ fn a_script_goes_on_with_the_results_of_its_tools() {
 }
 
 #[test]
-fn usage_is_what_the_script_says_and_is_added_up() {
+fn usage_is_scripted_and_summed() {
     let server = server();
     let streamed = ask(&server, "[[usage 10 20 30 40]] [[say x]]");
     let start = &events(&streamed)[0]["message"]["usage"];
@@ -193,7 +193,7 @@ fn usage_is_what_the_script_says_and_is_added_up() {
     }
     let expected = Usage { input: 20, output: 40, cache_read: 60, cache_create: 80 };
     assert_eq!(server.reported(), expected);
-    // Of a response that breaks off, nobody learns the usage.
+    // A response that breaks off reports no usage.
     assert!(!ask(&server, "[[usage 1 1 1 1]] [[say x]] [[cut]]").whole);
     assert_eq!(server.reported(), expected);
     let usages: Vec<u64> = server.requests().iter().map(|seen| seen.usage.input).collect();
@@ -215,7 +215,7 @@ fn stop_reasons() {
 }
 
 #[test]
-fn failures_pass_after_their_times_and_come_again_for_who_asks_again() {
+fn failures_end_after_their_attempts_and_repeat_for_a_new_request() {
     let server = server();
     let prompt = "[[fail 529 TIMES 2]] [[ratelimit TIMES 1 RETRY-AFTER 3]] [[say ok]]";
     for _ in 0..2 {
@@ -272,7 +272,7 @@ fn a_failure_has_the_type_and_message_of_the_script() {
 }
 
 #[test]
-fn a_failure_after_text_is_an_event_of_the_stream() {
+fn a_failure_after_text_is_an_event_in_the_stream() {
     let server = server();
     let answer = ask(&server, "[[say half a]] [[fail 529]] [[say never]]");
     let events = events(&answer);
@@ -285,7 +285,7 @@ fn a_failure_after_text_is_an_event_of_the_stream() {
 }
 
 #[test]
-fn a_cut_leaves_the_stream_in_the_middle() {
+fn a_cut_ends_the_stream_in_the_middle() {
     let server = server();
     let prompt = "[[say Hello you]] [[cut TIMES 1]] [[say there]]";
     let cut = ask(&server, prompt);
@@ -297,19 +297,19 @@ fn a_cut_leaves_the_stream_in_the_middle() {
 }
 
 #[test]
-fn a_hang_lasts_until_the_client_leaves() {
+fn a_hang_lasts_until_the_client_disconnects() {
     let server = server();
     let body = request("[[say Hello]] [[hang]]").to_string();
     let mut exchange = Exchange::start(&server, "POST", "/v1/messages", &[], body.as_bytes());
     exchange.read_until("Hello");
-    // Others are served meanwhile.
+    // Other requests are answered in the meantime.
     assert_eq!(message(&ask(&server, "[[say x]]"))["content"][0]["text"], "x");
     drop(exchange);
     eventually("both requests are noted", || server.requests().len() == 2);
 }
 
 #[test]
-fn garbage_is_one_event_that_is_no_json() {
+fn garbage_is_one_event_that_is_not_json() {
     let server = server();
     let answer = ask(&server, "[[say a]] [[garbage]] [[say b]]");
     let broken = answer
@@ -323,7 +323,7 @@ fn garbage_is_one_event_that_is_no_json() {
 }
 
 #[test]
-fn slow_text_still_comes() {
+fn slow_text_still_arrives() {
     let server = server();
     let answer = ask(&server, "[[slow 1]] [[say a b c]] [[slow 0]] [[tool Bash {\"a\":1}]]");
     assert_eq!(message(&answer)["content"][0]["text"], "a b c");
@@ -340,7 +340,7 @@ fn a_prompt_without_markers_is_echoed() {
 }
 
 #[test]
-fn what_claude_code_asks_for_itself_plays_no_script() {
+fn claude_codes_own_calls_play_no_script() {
     let server = server();
     let side = |last: &str, change: Value| {
         let mut request = request("[[tool Bash {}]] [[fail 500]]");
@@ -361,7 +361,7 @@ fn what_claude_code_asks_for_itself_plays_no_script() {
     let summary = "CRITICAL: text only.\n\nYour task is to create a detailed summary of this";
     assert!(side(summary, json!({})).contains("<summary>"));
     assert_eq!(side("[SUGGESTION MODE: Suggest]", json!({})), "run the tests");
-    assert_eq!(side("Describe your most recent action in", json!({})), "Playing the script");
+    assert_eq!(side("Describe your most recent action in", json!({})), "StreamBody the script");
     let schema = json!({"type": "object", "properties": {"title": {"type": "string"}}});
     let format = json!({"output_config": {"format": {"type": "json_schema", "schema": schema}}});
     let title = side("<session>\n[[say x]]\n</session>", format);
@@ -373,7 +373,7 @@ fn what_claude_code_asks_for_itself_plays_no_script() {
 }
 
 #[test]
-fn a_prompt_that_came_meanwhile_is_read() {
+fn a_prompt_sent_during_a_tool_call_is_read() {
     let server = server();
     let mut request = request("[[tool Bash {}]] [[say first]]");
     let messages = request["messages"].as_array_mut().expect("a list");
@@ -397,7 +397,7 @@ fn tokens_are_counted_and_models_listed() {
 }
 
 #[test]
-fn bad_requests_are_refused_in_the_form_of_the_api() {
+fn bad_requests_are_refused_in_the_apis_format() {
     let server = server();
     let bad = |body: &[u8]| {
         let answer = Exchange::start(&server, "POST", "/v1/messages", &[], body).finish();
@@ -409,7 +409,7 @@ fn bad_requests_are_refused_in_the_form_of_the_api() {
     };
     assert!(bad(b"").contains("failed to read the body"));
     assert!(bad(b"{\"model\":").contains("failed to read the body"));
-    assert!(bad(b"[1]").contains("no JSON object"));
+    assert!(bad(b"[1]").contains("not a JSON object"));
     assert!(bad(b"\xff\xfe").contains("failed to read the body"));
     assert!(bad(b"{}").contains("model"));
     assert!(bad(br#"{"model":"m","max_tokens":1}"#).contains("messages"));
@@ -420,7 +420,7 @@ fn bad_requests_are_refused_in_the_form_of_the_api() {
     let tokens = br#"{"model":"m","messages":[{"role":"user","content":"x"}]}"#;
     assert!(bad(tokens).contains("max_tokens"));
     let marker = bad(request("please [[sya Hello]]").to_string().as_bytes());
-    assert!(marker.contains("`[[sya Hello]]`: there is no step `sya`"), "{marker}");
+    assert!(marker.contains("`[[sya Hello]]`: unknown step `sya`"), "{marker}");
     assert!(marker.contains("tool NAME JSON"), "{marker}");
     assert_eq!(message(&ask(&server, "[[say still here]]"))["content"][0]["text"], "still here");
 }

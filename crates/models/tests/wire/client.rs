@@ -1,4 +1,4 @@
-//! A small HTTP client that shows an answer as it came.
+//! A small HTTP client that shows an answer exactly as it arrives.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -8,16 +8,16 @@ use std::time::Duration;
 use agentwire_models::ModelServer;
 use serde_json::Value;
 
-/// How long any wait may take.
+/// The time limit of any wait.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// An answer, as far as it came.
+/// An answer, as far as it arrived.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) headers: BTreeMap<String, String>,
     pub(crate) body: Vec<u8>,
-    /// The body came to its end.
+    /// The body is complete.
     pub(crate) whole: bool,
 }
 
@@ -30,7 +30,7 @@ impl Answer {
         String::from_utf8(self.body.clone()).expect("UTF-8")
     }
 
-    /// The events of a stream: the name, if it has one, and the data.
+    /// The events of a stream: the name, if there is one, and the data.
     pub(crate) fn events(&self) -> Vec<(String, String)> {
         let text = self.text();
         let events = text.split("\n\n").filter(|event| !event.is_empty());
@@ -46,7 +46,7 @@ impl Answer {
     }
 }
 
-/// A request whose answer is still coming.
+/// A request whose answer is still arriving.
 pub(crate) struct Exchange {
     reader: BufReader<TcpStream>,
 }
@@ -67,12 +67,12 @@ impl Exchange {
         }
         head.push_str(&format!("content-length: {}\r\nconnection: close\r\n\r\n", body.len()));
         stream.write_all(head.as_bytes()).expect("the head is sent");
-        // A server may refuse before it has read all.
+        // The server may refuse before it has read everything.
         let _ = stream.write_all(body);
         Self { reader: BufReader::new(stream) }
     }
 
-    /// Reads until the body has this text; the connection stays as it is.
+    /// Reads until the body contains this text; the connection stays open.
     pub(crate) fn read_until(&mut self, text: &str) {
         let mut line = String::new();
         while !line.contains(text) {
@@ -81,14 +81,12 @@ impl Exchange {
         }
     }
 
-    /// Reads the first line.
     pub(crate) fn status(&mut self) -> u16 {
         let mut line = String::new();
         self.reader.read_line(&mut line).expect("a status line");
         line.split(' ').nth(1).expect("a status").parse().expect("a number")
     }
 
-    /// Reads all that comes.
     pub(crate) fn finish(mut self) -> Answer {
         let status = self.status();
         let mut headers = BTreeMap::new();
@@ -134,7 +132,7 @@ pub(crate) fn post(server: &ModelServer, path: &str, body: &Value) -> Answer {
     Exchange::start(server, "POST", path, &headers, body.to_string().as_bytes()).finish()
 }
 
-/// Tries until it is so.
+/// Polls until the condition holds.
 pub(crate) fn eventually(what: &str, so: impl Fn() -> bool) {
     let start = std::time::Instant::now();
     while !so() {

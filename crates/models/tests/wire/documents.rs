@@ -1,4 +1,4 @@
-//! The page tells all there is.
+//! docs/model-server.md lists everything.
 
 use agentwire_models::{PLACEHOLDERS, STEPS, programs};
 

@@ -14,7 +14,7 @@ fn server() -> ModelServer {
     ModelServer::start(Options::default()).expect("a server")
 }
 
-/// A request as Gemini CLI makes it.
+/// A request as Gemini CLI sends it.
 fn request(prompt: &str) -> Value {
     json!({
         "contents": [{"role": "user", "parts": [
@@ -52,7 +52,7 @@ fn parts(chunk: &Value) -> &Vec<Value> {
     chunk["candidates"][0]["content"]["parts"].as_array().expect("a list")
 }
 
-/// The chunks as a client that follows the API would put them together.
+/// The response that a client builds from the chunks.
 fn response(answer: &Answer) -> Value {
     let chunks = chunks(answer);
     let (last, rest) = chunks.split_last().expect("a chunk");
@@ -85,13 +85,13 @@ fn text(response: &Value) -> String {
 #[test]
 fn text_thinking_and_tools_are_the_same_streamed_and_whole() {
     let server = server();
-    let prompt = "[[think **Plan** it]] [[say Hello {model} {system} {tools}]] \
+    let prompt = "[[think **ResponsePlan** it]] [[say Hello {model} {system} {tools}]] \
                   [[tools read_file {\"file_path\":\"ü]] \\\" x\"} ;; glob {}]]";
     let mut streamed = response(&ask(&server, prompt));
     let mut whole = ask_whole(&server, prompt).json();
     assert_eq!(streamed["modelVersion"], "gemini-2.5-pro");
     assert_eq!(streamed["candidates"][0]["finishReason"], "STOP");
-    assert_eq!(parts(&streamed)[0], json!({"text": "**Plan** it", "thought": true}));
+    assert_eq!(parts(&streamed)[0], json!({"text": "**ResponsePlan** it", "thought": true}));
     assert_eq!(text(&streamed), "Hello gemini-2.5-pro be brief read_file glob");
     let call = json!({"name": "read_file", "args": {"file_path": "ü]] \" x"}});
     assert_eq!(parts(&streamed)[2]["functionCall"], call);
@@ -105,7 +105,7 @@ fn text_thinking_and_tools_are_the_same_streamed_and_whole() {
 }
 
 #[test]
-fn a_thought_comes_in_one_piece_and_text_in_words() {
+fn a_thought_is_one_piece_and_text_is_streamed_word_by_word() {
     let server = server();
     let chunks = chunks(&ask(&server, "[[think **A** b c]] [[think d e]] [[say f g]]"));
     let texts: Vec<&Value> = chunks.iter().map(|chunk| &parts(chunk)[0]["text"]).collect();
@@ -126,7 +126,7 @@ fn calls_have_ids_where_the_model_gives_them() {
 }
 
 #[test]
-fn the_script_goes_on_with_the_results() {
+fn the_script_continues_with_the_results() {
     let server = server();
     let mut request =
         request("[[tool glob {}]] [[say it is {result}]] [[tool glob {}]] [[say end]]");
@@ -160,7 +160,7 @@ fn results_are_texts() {
 }
 
 #[test]
-fn usage_is_what_the_script_says_and_is_added_up() {
+fn usage_is_scripted_and_summed() {
     let server = server();
     let expected = json!({
         "promptTokenCount": 80, "candidatesTokenCount": 20, "cachedContentTokenCount": 30,
@@ -170,9 +170,9 @@ fn usage_is_what_the_script_says_and_is_added_up() {
     assert_eq!(streamed["usageMetadata"], expected);
     let whole = ask_whole(&server, "[[say x]] [[usage 10 20 30 40]]").json();
     assert_eq!(whole["usageMetadata"], expected);
-    // What goes into a cache is told as read.
-    let told = Usage { input: 100, output: 40, cache_read: 60, cache_create: 0 };
-    assert_eq!(server.reported(), told);
+    // Cache writes are reported as input.
+    let reported = Usage { input: 100, output: 40, cache_read: 60, cache_create: 0 };
+    assert_eq!(server.reported(), reported);
     let thought = response(&ask(&server, "[[usage 10 20]] [[think a b c]] [[say x]]"));
     assert_eq!(thought["usageMetadata"]["candidatesTokenCount"], 20);
     assert_eq!(thought["usageMetadata"]["thoughtsTokenCount"], 3);
@@ -180,7 +180,7 @@ fn usage_is_what_the_script_says_and_is_added_up() {
     assert!(thought["usageMetadata"].get("cachedContentTokenCount").is_none());
     let before = server.reported();
     assert!(!ask(&server, "[[usage 1 1 1 1]] [[say x]] [[cut]]").whole);
-    assert_eq!(server.reported(), before, "of a response that breaks off nobody learns the usage");
+    assert_eq!(server.reported(), before, "a response that breaks off reports no usage");
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn finish_reasons() {
 }
 
 #[test]
-fn failures_pass_after_their_times() {
+fn failures_end_after_their_attempts() {
     let server = server();
     let prompt = "[[fail 503 TIMES 1]] [[ratelimit TIMES 1 RETRY-AFTER 3]] [[say ok]]";
     let failed = ask(&server, prompt);
@@ -222,7 +222,7 @@ fn failures_pass_after_their_times() {
 }
 
 #[test]
-fn a_long_wait_is_the_quota_of_the_day() {
+fn a_long_wait_means_the_daily_quota() {
     let server = server();
     let error = ask(&server, "[[ratelimit RETRY-AFTER 86400]]").json();
     assert!(error.to_string().contains("PerDay"), "{error}");
@@ -260,7 +260,7 @@ fn a_failure_after_text_ends_the_stream() {
     let server = server();
     let answer = ask(&server, "[[say half a]] [[fail 500]] [[say never]]");
     assert!(answer.whole && !answer.text().contains("never"));
-    // Not as an event: Google's library would take it for an empty chunk.
+    // Not as an event: Google's library would read it as an empty chunk.
     let body = answer.text();
     let (_, error) = body.rsplit_once("\n\n").expect("events before it");
     let error: Value = serde_json::from_str(error).expect("JSON");
@@ -268,7 +268,7 @@ fn a_failure_after_text_ends_the_stream() {
 }
 
 #[test]
-fn a_cut_leaves_the_stream_in_the_middle() {
+fn a_cut_ends_the_stream_in_the_middle() {
     let server = server();
     let prompt = "[[say Hello you]] [[cut TIMES 1]] [[say there]]";
     let cut = ask(&server, prompt);
@@ -277,7 +277,7 @@ fn a_cut_leaves_the_stream_in_the_middle() {
 }
 
 #[test]
-fn a_hang_lasts_until_the_client_leaves() {
+fn a_hang_lasts_until_the_client_disconnects() {
     let server = server();
     let body = request("[[say Hello]] [[hang]]").to_string();
     let mut exchange = Exchange::start(&server, "POST", STREAM, &[], body.as_bytes());
@@ -288,7 +288,7 @@ fn a_hang_lasts_until_the_client_leaves() {
 }
 
 #[test]
-fn garbage_is_one_event_that_is_no_json() {
+fn garbage_is_one_event_that_is_not_json() {
     let server = server();
     let answer = ask(&server, "[[say a]] [[garbage]] [[say b]]");
     let broken = answer
@@ -301,7 +301,7 @@ fn garbage_is_one_event_that_is_no_json() {
 }
 
 #[test]
-fn an_event_is_one_line_for_javascript_too() {
+fn an_event_is_one_line_in_javascript_too() {
     let server = server();
     let answer = ask(&server, "[[say a\u{2028}b\u{2029}c]]");
     assert!(!answer.text().contains(['\u{2028}', '\u{2029}']));
@@ -309,7 +309,7 @@ fn an_event_is_one_line_for_javascript_too() {
 }
 
 #[test]
-fn an_answer_has_the_form_that_was_asked_for() {
+fn an_answer_matches_the_requested_schema() {
     let server = server();
     let mut request = request("hello");
     request["generationConfig"]["responseSchema"] =
@@ -330,7 +330,7 @@ fn tokens_are_counted_and_models_listed() {
 }
 
 #[test]
-fn any_address_that_ends_like_the_apis_will_do() {
+fn any_path_prefix_is_accepted() {
     let server = server();
     let body = request("[[say {model}]]").to_string();
     for path in [
@@ -352,7 +352,7 @@ fn a_key_in_the_address_is_not_recorded() {
 }
 
 #[test]
-fn bad_requests_are_refused_in_the_form_of_the_api() {
+fn bad_requests_are_refused_in_the_apis_format() {
     let server = server();
     let bad = |path: &str, status: u16, name: &str, body: &[u8]| {
         let answer = Exchange::start(&server, "POST", path, &[], body).finish();
@@ -363,7 +363,7 @@ fn bad_requests_are_refused_in_the_form_of_the_api() {
     };
     let refused = |body: &[u8]| bad(STREAM, 400, "INVALID_ARGUMENT", body);
     assert!(refused(b"").contains("failed to read the body"));
-    assert!(refused(b"[1]").contains("no JSON object"));
+    assert!(refused(b"[1]").contains("not a JSON object"));
     assert!(refused(b"{}").contains("contents"));
     assert!(refused(br#"{"contents":[]}"#).contains("contents"));
     assert!(refused(br#"{"contents":[1]}"#).contains("contents[0].parts"));
@@ -371,7 +371,7 @@ fn bad_requests_are_refused_in_the_form_of_the_api() {
     let role = br#"{"contents":[{"role":"assistant","parts":[{"text":"x"}]}]}"#;
     assert!(refused(role).contains("contents[0].role"));
     let marker = refused(request("please [[sya Hello]]").to_string().as_bytes());
-    assert!(marker.contains("there is no step `sya`"), "{marker}");
+    assert!(marker.contains("unknown step `sya`"), "{marker}");
     let body = request("[[say x]]").to_string();
     let plain = "/v1beta/models/m:streamGenerateContent";
     assert!(bad(plain, 400, "INVALID_ARGUMENT", body.as_bytes()).contains("alt=sse"));

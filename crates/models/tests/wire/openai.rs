@@ -52,7 +52,7 @@ fn ask_whole(server: &ModelServer, prompt: &str) -> Answer {
     post(server, "/v1/responses", &request)
 }
 
-/// The request after a response, with results of its calls.
+/// The request after a response, with the results of its calls.
 fn go_on(request: &mut Value, response: &Value, results: &[Value]) {
     let input = request["input"].as_array_mut().expect("a list");
     input.extend(response["output"].as_array().expect("a list").iter().cloned());
@@ -112,7 +112,7 @@ fn text_reasoning_and_calls_are_the_same_streamed_and_whole() {
 }
 
 #[test]
-fn a_script_goes_on_with_the_results_of_its_tools() {
+fn a_script_continues_with_the_tool_results() {
     let server = server();
     let mut request = request(
         "[[think a]] [[tools exec_command {} ;; apply_patch \"x\"]] [[say it is {result}]] \
@@ -149,7 +149,7 @@ fn a_tool_that_the_api_runs_does_not_end_the_response() {
 }
 
 #[test]
-fn usage_is_what_the_script_says_and_is_added_up() {
+fn usage_is_scripted_and_summed() {
     let server = server();
     let script = "[[think a b]] [[usage 10 20 30 40]] [[say x]]";
     for response in [response(&ask(&server, script)), ask_whole(&server, script).json()] {
@@ -185,7 +185,7 @@ fn a_response_may_be_incomplete() {
 }
 
 #[test]
-fn failures_have_the_forms_of_the_api() {
+fn failures_have_the_apis_formats() {
     let server = server();
     for (step, status, kind, code) in [
         ("fail 400", 400, "invalid_request_error", None),
@@ -218,7 +218,7 @@ fn failures_have_the_forms_of_the_api() {
 }
 
 #[test]
-fn failures_pass_after_their_times_for_each_thread() {
+fn failures_are_counted_per_thread() {
     let server = server();
     let body = request("[[fail 500 TIMES 1]] [[say ok]]").to_string();
     let status = |thread| {
@@ -229,7 +229,7 @@ fn failures_pass_after_their_times_for_each_thread() {
 }
 
 #[test]
-fn a_failure_after_text_is_an_event_of_the_stream() {
+fn a_failure_after_text_is_an_event_in_the_stream() {
     let server = server();
     for (step, code, message) in [
         ("fail 500", "server_error", "scripted failure"),
@@ -250,7 +250,7 @@ fn a_failure_after_text_is_an_event_of_the_stream() {
 }
 
 #[test]
-fn what_came_whole_before_a_break_does_not_count_as_a_response() {
+fn completed_items_of_a_broken_response_do_not_count_as_a_response() {
     let server = server();
     let mut request =
         request("[[think x]] [[say half]] [[cut TIMES 1]] [[tool exec_command]] [[say end]]");
@@ -262,7 +262,7 @@ fn what_came_whole_before_a_break_does_not_count_as_a_response() {
         .map(|event| event["item"].clone())
         .collect();
     assert_eq!(done.len(), 1);
-    // Codex keeps the item and asks again.
+    // Codex keeps the item and sends the request again.
     go_on(&mut request, &json!({"output": done}), &[]);
     let again = response(&post(&server, "/v1/responses", &request));
     let kinds: Vec<&Value> =
@@ -273,7 +273,7 @@ fn what_came_whole_before_a_break_does_not_count_as_a_response() {
 }
 
 #[test]
-fn a_hang_lasts_until_the_client_leaves() {
+fn a_hang_lasts_until_the_client_disconnects() {
     let server = server();
     let body = request("[[say Hello]] [[hang]]").to_string();
     let mut exchange = Exchange::start(&server, "POST", "/v1/responses", &[], body.as_bytes());
@@ -284,7 +284,7 @@ fn a_hang_lasts_until_the_client_leaves() {
 }
 
 #[test]
-fn garbage_is_one_event_that_is_no_json() {
+fn garbage_is_one_event_that_is_not_json() {
     let server = server();
     let answer = ask(&server, "[[say a]] [[garbage]] [[say b]]");
     let broken = answer
@@ -297,7 +297,7 @@ fn garbage_is_one_event_that_is_no_json() {
 }
 
 #[test]
-fn an_answer_has_the_form_that_was_asked_for() {
+fn an_answer_matches_the_requested_schema() {
     let server = server();
     let mut plain = json!({"model": "m", "stream": true, "instructions": "short", "input": "hi"});
     assert_eq!(said(&post(&server, "/v1/responses", &plain)), "You said: hi");
@@ -307,7 +307,7 @@ fn an_answer_has_the_form_that_was_asked_for() {
 }
 
 #[test]
-fn models_are_listed_and_what_is_not_there_is_said() {
+fn models_are_listed_and_unknown_paths_refused() {
     let server = server();
     let get = |path: &str, headers: &[(&str, &str)]| {
         Exchange::start(&server, "GET", path, headers, b"").finish()
@@ -325,7 +325,7 @@ fn models_are_listed_and_what_is_not_there_is_said() {
 }
 
 #[test]
-fn bad_requests_are_refused_in_the_form_of_the_api() {
+fn bad_requests_are_refused_in_the_apis_format() {
     let server = server();
     let bad = |body: &[u8]| {
         let answer = Exchange::start(&server, "POST", "/v1/responses", &[], body).finish();
@@ -335,7 +335,7 @@ fn bad_requests_are_refused_in_the_form_of_the_api() {
         error["message"].as_str().expect("a message").to_owned()
     };
     assert!(bad(b"").contains("failed to read the body"));
-    assert!(bad(b"[1]").contains("no JSON object"));
+    assert!(bad(b"[1]").contains("not a JSON object"));
     assert!(bad(b"{}").contains("'model'"));
     assert!(bad(br#"{"model":"m"}"#).contains("'input'"));
     assert!(bad(br#"{"model":"m","input":1}"#).contains("'input'"));
@@ -343,5 +343,5 @@ fn bad_requests_are_refused_in_the_form_of_the_api() {
     let kept = br#"{"model":"m","input":"x","previous_response_id":"resp_1"}"#;
     assert!(bad(kept).contains("send the whole conversation"));
     let marker = bad(request("please [[sya Hello]]").to_string().as_bytes());
-    assert!(marker.contains("`[[sya Hello]]`: there is no step `sya`"), "{marker}");
+    assert!(marker.contains("`[[sya Hello]]`: unknown step `sya`"), "{marker}");
 }

@@ -42,7 +42,7 @@ fn requests_are_recorded_without_keys() {
 }
 
 #[test]
-fn unknown_addresses_are_refused_and_noted() {
+fn unknown_paths_are_refused_and_recorded() {
     let server = server();
     let plain = Exchange::start(&server, "GET", "/favicon.ico", &[], b"").finish();
     assert_eq!(plain.status, 404);
@@ -55,7 +55,7 @@ fn unknown_addresses_are_refused_and_noted() {
 }
 
 #[test]
-fn a_model_that_there_is_not_is_refused_in_each_apis_words() {
+fn an_unknown_model_is_refused_in_each_apis_format() {
     let server = server();
     let mut body = hello();
     body["model"] = json!("no-such-model");
@@ -71,7 +71,7 @@ fn a_model_that_there_is_not_is_refused_in_each_apis_words() {
 }
 
 #[test]
-fn it_says_that_it_is_there() {
+fn the_root_path_answers() {
     let server = server();
     assert_eq!(Exchange::start(&server, "HEAD", "/", &[], b"").status(), 200);
     let hello = Exchange::start(&server, "GET", "/", &[], b"").finish().json();
@@ -125,7 +125,7 @@ fn many_at_once() {
 }
 
 #[tokio::test]
-async fn it_starts_and_ends_within_a_runtime() {
+async fn it_starts_and_ends_inside_a_runtime() {
     let server = server();
     let address = server.address();
     drop(server);

@@ -19,7 +19,7 @@ impl Command {
             Command::Interrupt { cancel_queued } => {
                 Json::of(&json!({ "cancelQueued": cancel_queued }))
             }
-            Command::Stop | Command::Finish => Json::trusted("{}"),
+            Command::Stop | Command::Finish => Json::EMPTY,
             Command::Settle(settlement) => Json::of(settlement),
             Command::Configure(change) => Json::of(change),
             Command::Query { method, args } => {
@@ -53,10 +53,8 @@ impl InquiryFrame {
                 let fields: BTreeMap<&str, Value> = fields.into_iter().flatten().collect();
                 (Json::of(&fields), None)
             }
-            Inquiry::Show(session) | Inquiry::Detach(session) => {
-                (Json::trusted("{}"), Some(session))
-            }
-            Inquiry::Requests(session) => (Json::trusted("{}"), session.as_ref()),
+            Inquiry::Show(session) | Inquiry::Detach(session) => (Json::EMPTY, Some(session)),
+            Inquiry::Requests(session) => (Json::EMPTY, session.as_ref()),
         };
         frame(&fields, self.inquiry.name(), &self.id, session.map(SessionId::as_str))
     }

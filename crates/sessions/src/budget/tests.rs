@@ -86,3 +86,28 @@ async fn what_clients_hold_keeps_no_agent_waiting() {
     let total = budget.work.total() + budget.clients.total() + budget.read.total();
     assert!(total <= LEAST);
 }
+
+/// What several whole messages take together is never more than what the largest takes alone, or the part.
+#[tokio::test]
+async fn messages_that_take_all_of_a_part_come_one_after_the_other() {
+    const MESSAGE: usize = 60 << 20;
+    let budget = Budget::default();
+    for pool in [&budget.clients, &budget.work] {
+        let first = pool.take(WORK * MESSAGE).await;
+        let mut others: Vec<_> = (0..3).map(|_| Box::pin(pool.take(WORK * MESSAGE))).collect();
+        let mut held = vec![first];
+        for next in 0..others.len() {
+            assert_eq!(pool.used(), pool.total() as i64);
+            assert!(others[next..].iter_mut().all(|other| poll(other.as_mut()).is_pending()));
+            assert!(pool.take_now(SMALL).is_none());
+            held.clear();
+            let Poll::Ready(share) = poll(others[next].as_mut()) else { panic!("its turn") };
+            held.push(share);
+        }
+    }
+    // Of smaller ones there are as many as fit.
+    let third = budget.clients.total() / 3;
+    let shares = [budget.clients.take_now(third), budget.clients.take_now(third)];
+    assert!(shares.iter().all(Option::is_some));
+    assert!(budget.clients.take_now(2 * third).is_none());
+}

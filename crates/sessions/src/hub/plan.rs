@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use agentwire_dialects::agent::AgentDialect;
 use agentwire_dialects::driver;
-use agentwire_dialects::program;
+use agentwire_dialects::hooks;
 use agentwire_protocol::session::McpServer;
 use agentwire_protocol::{
     AgentType, ErrorCode, GatewayError, NewSession, SessionConfig, SessionId, SessionState,
@@ -27,6 +27,10 @@ use crate::store::{Open, Record};
 /// Refuses what contradicts itself, and what no process can be started with.
 pub(super) fn check(new: &NewSession) -> Result<(), GatewayError> {
     new.config.check_texts()?;
+    if !new.has_native_hooks {
+        hooks::check_events(&new.config)
+            .map_err(|why| GatewayError::new(ErrorCode::InvalidMessage, why))?;
+    }
     let message = match &new.id {
         _ if new.resume.is_some() && new.native_resume.is_some() => {
             "resume and nativeResume name two sessions; give one"
@@ -95,7 +99,9 @@ impl Hub {
         if let Some(id) = &new.id {
             return if is_used(id).await? { Err(taken(id)) } else { Ok(id.clone()) };
         }
-        let same = program(new.agent).speaks_claude() && !new.fork;
+        let same =
+            driver(new.agent, new.config.driver.as_deref())?.capabilities().shares_session_id
+                && !new.fork;
         if let Some(native) = new.native_resume.as_deref().filter(|id| same && is_uuid(id)) {
             let id = SessionId::from(native);
             if !is_used(&id).await? {
@@ -358,4 +364,24 @@ fn joined(kept: &SessionConfig, new: &NewSession) -> Result<SessionConfig, Gatew
         joined.permission_mode.clone_from(&given.permission_mode);
     }
     Ok(joined)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hook_for_no_event_is_refused_unless_its_name_is_the_agents_own() {
+        let with = |event: &str| {
+            let hooks = BTreeMap::from([(event.to_owned(), Vec::new())]);
+            let config = SessionConfig { hooks: Some(hooks), ..SessionConfig::default() };
+            NewSession { config, ..NewSession::of(AgentType::ALL[0]) }
+        };
+        assert!(check(&with("PreToolUse")).is_ok());
+        let error = check(&with("BeforeTool")).expect_err("no such event");
+        assert_eq!(error.code, ErrorCode::InvalidMessage);
+        assert_eq!(error.message, "there is no hook BeforeTool");
+        let native = NewSession { has_native_hooks: true, ..with("BeforeTool") };
+        assert!(check(&native).is_ok());
+    }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agentwire_dialects::agent::{AgentDialect, Setup};
+use agentwire_dialects::driver;
 use agentwire_dialects::tape::Tape;
-use agentwire_dialects::{driver, program};
 use agentwire_protocol::{
     ErrorCode, GatewayError, NewSession, Prompt, SessionConfig, SessionId, SessionState,
 };
@@ -155,11 +155,10 @@ impl Hub {
         let parts = Parts {
             tape: tape(dialect, plan.reachable(&config), &origin, &id),
             core: core
-                .keeping(policy.clone(), program(agent).speaks_claude())
+                .judging(policy, dialect.capabilities().permission_updates)
                 .forming(planned.structured),
             plan,
             config,
-            policy,
             log: self.shared.log.clone(),
             writer: self.shared.log.open(id.clone(), after),
             commands: inbox,

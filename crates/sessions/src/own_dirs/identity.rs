@@ -6,13 +6,15 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use agentwire_protocol::{ErrorCode, GatewayError};
+use rustix::fs::{Mode, OFlags};
 
 use super::{Place, identity, places};
 use crate::Settings;
+use crate::process::Known;
 
 /// The directories, each held open: while it is, no other has its number.
 #[derive(Debug, Default)]
@@ -43,6 +45,26 @@ impl Kept {
         Err(GatewayError::new(ErrorCode::Forbidden, message))
     }
 
+    /// The directories, and those of these paths that lie right in one, as they are and not as what
+    /// leads to them now. Whatever hides them compares.
+    pub fn known(&self, hidden: &[PathBuf]) -> Vec<Known> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = kept.iter().filter_map(|(place, held)| {
+            Some(Known::of(place.path.clone(), &held.metadata().ok()?))
+        });
+        let files = hidden.iter().filter_map(|path| {
+            let (above, name) = (path.parent()?, path.file_name()?);
+            let (_, directory) = kept.iter().find(|(place, _)| place.path == above)?;
+            let flags = HELD | OFlags::CLOEXEC;
+            let file = rustix::fs::openat(directory, name, flags, Mode::empty()).ok()?;
+            Some(Known::of(path.clone(), &File::from(file).metadata().ok()?))
+        });
+        let own: Vec<Known> = own.collect();
+        let is_new = |file: &Known| own.iter().all(|known| known.path != file.path);
+        let files: Vec<Known> = files.filter(is_new).collect();
+        own.into_iter().chain(files).collect()
+    }
+
     fn note(&self, settings: &Settings) {
         let secrets = settings.secrets.iter().filter_map(|file| file.parent());
         let secrets = secrets.map(|path| Place { what: "secrets", path: path.to_owned() });
@@ -60,15 +82,17 @@ impl Kept {
     }
 }
 
+/// How something is held that is neither read nor written.
+#[cfg(target_os = "linux")]
+const HELD: OFlags = OFlags::PATH;
+#[cfg(not(target_os = "linux"))]
+const HELD: OFlags = OFlags::RDONLY;
+
 /// A directory, held open.
 fn held(path: &Path) -> Option<File> {
     fs::metadata(path).ok().filter(fs::Metadata::is_dir)?;
-    #[cfg(target_os = "linux")]
-    let flags = rustix::fs::OFlags::PATH;
-    #[cfg(not(target_os = "linux"))]
-    let flags = rustix::fs::OFlags::RDONLY;
-    let flags = flags | rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::CLOEXEC;
-    rustix::fs::open(path, flags, rustix::fs::Mode::empty()).ok().map(File::from)
+    let flags = HELD | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::open(path, flags, Mode::empty()).ok().map(File::from)
 }
 
 #[cfg(test)]
@@ -88,7 +112,15 @@ mod tests {
         let text = serde_json::json!({ "digest": "d", "file": path("run/agentwire/token") });
         fs::write(path("data").join(super::super::SECRET), text.to_string()).expect("a file");
         assert_eq!(kept.check(&settings), Ok(()));
+        let hidden = [path("data/key"), path("data")];
+        fs::write(path("data/key"), "k").expect("a file");
+        let known =
+            |path: PathBuf| Known::of(path.clone(), &fs::metadata(path).expect("it is there"));
+        let all = [path("data"), path("run/agentwire"), path("data/key")].map(known);
+        assert_eq!(kept.known(&hidden), all);
         fs::rename(path("run"), path("away")).expect("it moves");
+        // What they are does not go by what leads to them.
+        assert_eq!(kept.known(&hidden), all);
         let refused = kept.check(&settings).expect_err("it was moved").message;
         assert!(
             refused.contains("operator's token") && refused.contains("run/agentwire"),

@@ -163,7 +163,7 @@ impl Contain {
             directory: PathBuf::from("/"),
             stdin: StdinPlan::Null,
             // Any that is there and is not needed: whether something can be hidden is part of it.
-            veil: Veil { hidden: vec![PathBuf::from("/sys")], shown: Vec::new() },
+            veil: Veil { hidden: vec![PathBuf::from("/sys")], ..Veil::default() },
         };
         let outcome = timeout(PROBE, async {
             let mut process = contain.spawn(check).await.map_err(|error| error.to_string())?;

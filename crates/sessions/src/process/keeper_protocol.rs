@@ -18,10 +18,10 @@ use rustix::net::{
 };
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use super::{Spawn, TreeSignal, Veil};
+use super::{Known, Spawn, TreeSignal, Veil};
 
 /// A gateway and a keeper of different builds do not understand each other: change it with this file.
-const MAGIC: [u8; 4] = *b"awk2";
+const MAGIC: [u8; 4] = *b"awk3";
 
 const HEAD: usize = 8;
 
@@ -63,13 +63,16 @@ pub(super) enum Step {
 /// The request as bytes. Nothing in it can hold a NUL, so a NUL parts its fields.
 pub(super) fn encode(spawn: &Spawn, descriptors: Option<u64>) -> io::Result<Vec<u8>> {
     let descriptors = descriptors.map(|number| number.to_string()).unwrap_or_default();
-    let Veil { hidden, shown } = &spawn.veil;
-    let counts = [spawn.args.len(), hidden.len(), shown.len()].map(|count| count.to_string());
+    let Veil { hidden, shown, known } = &spawn.veil;
+    let counts = [spawn.args.len(), hidden.len(), shown.len(), known.len()];
+    let counts = counts.map(|count| count.to_string());
+    let known: Vec<OsString> = known.iter().map(known_field).collect();
     let mut fields = vec![spawn.program.as_os_str(), spawn.directory.as_os_str()];
     fields.push(OsStr::new(&descriptors));
     fields.extend(counts.iter().map(OsStr::new));
     fields.extend(spawn.args.iter().map(OsString::as_os_str));
     fields.extend(hidden.iter().chain(shown).map(|path| path.as_os_str()));
+    fields.extend(known.iter().map(OsString::as_os_str));
     for (name, value) in &spawn.env {
         fields.extend([name.as_os_str(), value.as_os_str()]);
     }
@@ -80,21 +83,37 @@ pub(super) fn encode(spawn: &Spawn, descriptors: Option<u64>) -> io::Result<Vec<
     Ok(fields.join(&0))
 }
 
+/// The numbers, then the path.
+fn known_field(known: &Known) -> OsString {
+    let mut field = OsString::from(format!("{} {} ", known.device, known.inode));
+    field.push(&known.path);
+    field
+}
+
+fn known_from(field: &OsStr) -> Option<Known> {
+    let mut parts = field.as_bytes().splitn(3, |byte| *byte == b' ');
+    let mut number = || std::str::from_utf8(parts.next()?).ok()?.parse().ok();
+    let (device, inode) = (number()?, number()?);
+    let path = PathBuf::from(OsStr::from_bytes(parts.next()?));
+    Some(Known { path, device, inode })
+}
+
 fn decode(bytes: &[u8]) -> Option<Request> {
     let mut fields = bytes.split(|byte| *byte == 0).map(|field| OsString::from_vec(field.to_vec()));
     let program = fields.next()?;
     let directory = fields.next()?;
     let descriptors = fields.next()?.to_str()?.parse().ok();
-    let counts: Vec<OsString> = fields.by_ref().take(3).collect();
+    let counts: Vec<OsString> = fields.by_ref().take(4).collect();
     let mut lists = Vec::new();
     for count in counts {
         let count: usize = count.to_str()?.parse().ok()?;
         let list: Vec<OsString> = fields.by_ref().take(count).collect();
         lists.push(Some(list).filter(|list| list.len() == count)?);
     }
-    let [args, hidden, shown] = lists.try_into().ok()?;
+    let [args, hidden, shown, known] = lists.try_into().ok()?;
     let paths = |list: Vec<OsString>| list.into_iter().map(PathBuf::from).collect();
-    let veil = Veil { hidden: paths(hidden), shown: paths(shown) };
+    let known = known.iter().map(|field| known_from(field)).collect::<Option<_>>()?;
+    let veil = Veil { hidden: paths(hidden), shown: paths(shown), known };
     let mut env = Vec::new();
     while let Some(name) = fields.next() {
         env.push((name, fields.next()?));

@@ -8,6 +8,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use agentwire_dialects::agent::{Arg, Launch, Part, Stdin};
+use agentwire_dialects::programs;
 
 use super::{Spawn, SpawnError, StdinPlan, Veil};
 use crate::private_dir::{PrivateDirectory, remove_stale};
@@ -151,9 +152,8 @@ pub fn prepare(
 /// traces, which may hold the key of a collector. An agent gets its own by `env`.
 const OWN_PREFIXES: [&[u8]; 2] = [b"AGENTWIRE_", b"OTEL_"];
 
-/// Variables that are not for what we run: systemd's socket and credentials are agentwire's. Claude Code sets CLAUDECODE
-/// for what it runs and refuses to run inside itself; its Python SDK removes it too.
-const NOT_INHERITED: [&str; 3] = ["NOTIFY_SOCKET", "CREDENTIALS_DIRECTORY", "CLAUDECODE"];
+/// Variables that are not for what we run: systemd's socket and credentials are agentwire's.
+const NOT_INHERITED: [&str; 2] = ["NOTIFY_SOCKET", "CREDENTIALS_DIRECTORY"];
 
 /// How glibc's allocator gives memory back: fewer arenas, and no threshold that grows.
 pub const ALLOCATOR: [(&str, &str); 3] = [
@@ -177,11 +177,13 @@ fn choose(
     inherited: impl Iterator<Item = (OsString, OsString)>,
     extra: &BTreeMap<String, String>,
 ) -> Vec<(OsString, OsString)> {
+    let of_agents = programs().iter().flat_map(|program| program.own_variables);
+    let not_inherited: Vec<&str> = NOT_INHERITED.iter().chain(of_agents).copied().collect();
     inherited
         .filter(|(name, _)| {
             let bytes = name.as_encoded_bytes();
             !OWN_PREFIXES.iter().any(|own| bytes.starts_with(own))
-                && !NOT_INHERITED.iter().any(|own| name == own)
+                && !not_inherited.iter().any(|own| name == own)
                 && !name.to_str().is_some_and(|name| extra.contains_key(name))
         })
         .chain(extra.iter().map(|(name, value)| (name.into(), value.into())))

@@ -5,10 +5,12 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::CWD;
+use rustix::fs::{CWD, Mode, OFlags};
+use rustix::io::Errno;
 use rustix::mount::{
     MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_bind,
     mount_change, mount_remount, move_mount, open_tree,
@@ -26,6 +28,30 @@ pub struct Veil {
     pub hidden: Vec<PathBuf>,
     /// Directories in these that it sees all the same.
     pub shown: Vec<PathBuf>,
+    /// What is at these paths. If something else is there, or nothing, nothing starts.
+    pub known: Vec<Known>,
+}
+
+/// A file or directory that cannot be mistaken for another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// Where it is.
+    pub path: PathBuf,
+    /// The number of its file system.
+    pub device: u64,
+    /// Its own number there.
+    pub inode: u64,
+}
+
+impl Known {
+    /// What is held open, by the path at which it should be.
+    pub fn of(path: PathBuf, held: &fs::Metadata) -> Self {
+        Self { path, device: held.dev(), inode: held.ino() }
+    }
+
+    fn is(&self, found: &fs::Metadata) -> bool {
+        (self.device, self.inode) == (found.dev(), found.ino())
+    }
 }
 
 /// Makes the namespaces. The children of this process are in them from now on; it stays outside that of
@@ -78,6 +104,10 @@ fn draw(veil: &Veil) -> io::Result<()> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
         | OpenTreeFlags::AT_RECURSIVE;
+    if !veil.known.iter().all(|known| fs::metadata(&known.path).is_ok_and(|found| known.is(&found)))
+    {
+        return Err(Errno::STALE.into());
+    }
     let shown: Vec<(&Path, OwnedFd)> = veil
         .shown
         .iter()
@@ -85,12 +115,14 @@ fn draw(veil: &Veil) -> io::Result<()> {
         .map(|path| Ok((path.as_path(), open_tree(CWD, path.as_path(), flags)?)))
         .collect::<io::Result<_>>()?;
     let mut emptied = Vec::new();
-    for path in outermost(&veil.hidden)? {
-        if fs::metadata(&path)?.is_dir() {
-            mount("tmpfs", path.as_path(), "tmpfs", sealed(), c"mode=0755,size=64k")?;
+    for Hidden { path, held, is_directory } in outermost(veil)? {
+        // On what is held, whatever leads to its path by now.
+        let target = descriptor(&held);
+        if is_directory {
+            mount("tmpfs", target.as_path(), "tmpfs", sealed(), c"mode=0755,size=64k")?;
             emptied.push(path);
         } else {
-            mount_bind("/dev/null", path.as_path())?;
+            mount_bind("/dev/null", target.as_path())?;
         }
     }
     for (path, tree) in shown {
@@ -100,21 +132,47 @@ fn draw(veil: &Veil) -> io::Result<()> {
     for path in emptied {
         mount_remount(path.as_path(), sealed() | MountFlags::RDONLY, "")?;
     }
-    Ok(())
+    let is_seen = |known: &Known| fs::metadata(&known.path).is_ok_and(|found| known.is(&found));
+    let hidden = veil.known.iter().filter(|known| veil.hidden.contains(&known.path));
+    match hidden.into_iter().any(is_seen) {
+        true => Err(Errno::STALE.into()),
+        false => Ok(()),
+    }
 }
 
-/// Those that exist, without links, and without those that lie in another.
-fn outermost(paths: &[PathBuf]) -> io::Result<Vec<PathBuf>> {
+/// Something to hide, held open.
+struct Hidden {
+    /// Its path, without links.
+    path: PathBuf,
+    held: OwnedFd,
+    is_directory: bool,
+}
+
+/// Those that exist, without those that lie in another.
+fn outermost(veil: &Veil) -> io::Result<Vec<Hidden>> {
     let mut found = Vec::new();
-    for path in paths {
-        match fs::canonicalize(path) {
-            Ok(path) => found.push(path),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
+    for path in &veil.hidden {
+        let known = veil.known.iter().find(|known| known.path == *path);
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let held = match rustix::fs::open(path, flags, Mode::empty()) {
+            Ok(held) => held,
+            Err(Errno::NOENT) if known.is_none() => continue,
+            Err(error) => return Err(error.into()),
+        };
+        let seen = fs::metadata(descriptor(&held))?;
+        if known.is_some_and(|known| !known.is(&seen)) {
+            return Err(Errno::STALE.into());
         }
+        let path = fs::read_link(descriptor(&held))?;
+        found.push(Hidden { path, held, is_directory: seen.is_dir() });
     }
     // What lies in a directory comes right after it.
-    found.sort();
-    found.dedup_by(|path, before| path.starts_with(before));
+    found.sort_by(|one, other| one.path.cmp(&other.path));
+    found.dedup_by(|one, before| one.path.starts_with(&before.path));
     Ok(found)
+}
+
+/// The path that leads to a descriptor of this process.
+fn descriptor(held: &OwnedFd) -> PathBuf {
+    Path::new("/proc/self/fd").join(held.as_raw_fd().to_string())
 }

@@ -19,7 +19,6 @@ use super::core::Core;
 use super::limits::Limits;
 use super::outbox::Outbox;
 use super::phase::Phase;
-use super::policy::Policy;
 use super::prompts::Prompts;
 use super::requests::Requests;
 use super::supervisor::{Due, Supervisor};
@@ -38,7 +37,6 @@ pub(crate) struct Parts {
     pub(crate) config: SessionConfig,
     pub(crate) tape: Tape,
     pub(crate) core: Core,
-    pub(crate) policy: Policy,
     pub(crate) log: EventLog,
     pub(crate) writer: LogWriter,
     pub(crate) commands: Inbox,
@@ -102,7 +100,7 @@ impl Actor {
             config: parts.config,
             tape: parts.tape,
             core: parts.core,
-            requests: Requests::new(parts.policy),
+            requests: Requests::default(),
             commands: parts.commands,
             callers: Callers::default(),
             outbox: Outbox::new(parts.log, parts.writer, parts.summary, parts.keys),
@@ -146,7 +144,6 @@ impl Actor {
 
     /// Makes the beginning durable, starts the agent and gives it its first prompt.
     async fn begin(&mut self, prompt: Option<Prompt>) -> Result<(), Refusal> {
-        self.guard();
         let agent_type = self.plan.agent;
         let forked_from = self.forked_from.take().map(Text::from);
         let config = self.config.shown();
@@ -196,6 +193,7 @@ impl Actor {
                 None => self.abandoned(),
             },
             () = until(deadline) => self.deadline_passed().await,
+            checked = self.core.checked() => self.answer_checked(checked).await,
             said = said(relays, &mut self.supervisor, may_gather) => match said {
                 Said::Relayed(heard) => self.heard(heard),
                 Said::Happened(happening) => self.happened(happening).await,

@@ -247,10 +247,12 @@ impl Plan {
                 })
             });
         }
+        spawn.veil = own_dirs::veil(&self.settings, self.agent, files.directory());
         if self.is_namespace() {
             self.kept.check(&self.settings)?;
+            // They may be moved before the keeper hides them: it looks again.
+            spawn.veil.known = self.kept.known(&spawn.veil.hidden);
         }
-        spawn.veil = own_dirs::veil(&self.settings, self.agent, files.directory());
         self.check_visible(&spawn)?;
         let Ok(process) = timeout(START, self.contain.spawn(spawn)).await else {
             let why = format!("no process could be started there in {} s", START.as_secs());

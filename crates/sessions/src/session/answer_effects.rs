@@ -2,20 +2,26 @@
 //! rules and the mode itself.
 
 use agentwire_dialects::describe::is_plain;
-use agentwire_dialects::hooks::{self, Block, Permission, Reply};
-use agentwire_dialects::program;
+use agentwire_dialects::hooks::{self, Reply};
+use agentwire_dialects::permission_updates::{
+    self, Change, PermissionRule, PermissionUpdate, suggested_rules,
+};
 use agentwire_protocol::command::Behavior;
 use agentwire_protocol::event::{RequestKind, input_digest};
 use agentwire_protocol::{Answer, Configure, ErrorCode, GatewayError, Json, Settlement};
 use serde::Deserialize;
-use serde_json::Value;
 
 use super::actor::Actor;
-use super::answer_scope::{self, Rule};
+use super::answer_scope;
+use super::breach::Standing;
 use super::callers::NOBODY;
+use super::hooks::event_name;
 use super::policy::{OnDisk, Verdict};
 use super::raised::{Asker, Raised};
 use super::requests::asked;
+
+/// The hooks whose answers say whether a call may run.
+const CALL_HOOKS: [&str; 2] = ["PreToolUse", "PermissionRequest"];
 
 /// What an answer says beside the one call.
 #[derive(Debug, Default)]
@@ -30,43 +36,8 @@ pub(super) struct Widening {
     rules: Vec<(String, bool)>,
     /// The mode changes to this.
     mode: Option<String>,
-}
-
-/// One entry of Claude's `updatedPermissions`.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Update {
-    #[serde(rename = "type")]
-    kind: String,
-    #[serde(default)]
-    behavior: Option<String>,
-    #[serde(default)]
-    destination: Option<String>,
-    #[serde(default)]
-    rules: Vec<Rule>,
-    #[serde(default)]
-    mode: Option<String>,
-    #[serde(default, rename = "directories")]
-    _directories: Option<Vec<String>>,
-}
-
-/// A permission's answer in Claude's own form.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Own {
-    behavior: Behavior,
-    #[serde(default)]
-    updated_input: Option<Json<'static>>,
-    #[serde(default)]
-    updated_permissions: Option<Json<'static>>,
-    #[serde(default)]
-    message: Option<String>,
-    #[serde(default)]
-    interrupt: Option<bool>,
-    #[serde(default, rename = "toolUseID")]
-    _tool_use_id: Option<String>,
-    #[serde(default, rename = "decisionClassification")]
-    _classification: Option<String>,
+    /// What a hook says of the call that it is about.
+    pub(super) standing: Option<Standing>,
 }
 
 /// What a hook of a tool call was told.
@@ -86,17 +57,12 @@ pub(super) fn one_form(settlement: &Settlement) -> Result<Settlement, GatewayErr
     if settlement.behavior != Some(Behavior::Deny)
         && let Some(rules) = &settlement.updated_permissions
     {
-        settlement.updated_permissions = Some(hooks::rules(rules)?);
+        settlement.updated_permissions = Some(permission_updates::camel_case(rules)?);
     }
     Ok(settlement)
 }
 
 impl Actor {
-    /// Whether the agent speaks Claude's words for rules and hooks.
-    fn speaks_claude(&self) -> bool {
-        program(self.plan.agent).speaks_claude()
-    }
-
     /// An answer in the agent's own form, as one of ours: nothing in it is passed on unread.
     pub(super) fn plain(
         &self,
@@ -104,22 +70,12 @@ impl Actor {
         settlement: &Settlement,
     ) -> Result<Settlement, GatewayError> {
         let own = settlement.hook_output.as_ref().filter(|_| settlement.behavior.is_none());
-        let is_ours = self.speaks_claude() && raised.asker == Asker::Agent;
-        let Some(own) = own.filter(|_| is_ours && raised.kind == RequestKind::Permission) else {
+        let has_form = self.plan.dialect.capabilities().own_answer_form;
+        let is_agents = has_form && raised.asker == Asker::Agent;
+        let Some(own) = own.filter(|_| is_agents && raised.kind == RequestKind::Permission) else {
             return Ok(settlement.clone());
         };
-        let own: Own = own.read().map_err(|error| {
-            invalid(format!("failed to read the answer to a permission: {error}"))
-        })?;
-        Ok(Settlement {
-            behavior: Some(own.behavior),
-            updated_input: own.updated_input,
-            updated_permissions: own.updated_permissions.as_ref().map(hooks::rules).transpose()?,
-            message: own.message.or_else(|| settlement.message.clone()),
-            interrupt: own.interrupt.or(settlement.interrupt),
-            hook_output: None,
-            ..settlement.clone()
-        })
+        permission_updates::plain_answer(own, settlement)
     }
 
     /// Judges what an answer would let run, and takes from it what the gateway keeps. An answer that a
@@ -142,10 +98,12 @@ impl Actor {
                     let changed = Raised { input: Some(input.clone()), ..raised.clone() };
                     self.check_changed(raised, &changed)?;
                 }
+                let takes_updates = self.plan.dialect.capabilities().permission_updates;
                 let mut widening = Widening { remember: *always, ..Widening::default() };
                 let mut told = Settlement { remember: None, ..settlement.clone() };
-                if let Some(list) = updated_permissions.as_ref().filter(|_| self.speaks_claude()) {
-                    told.updated_permissions = self.updates(raised, list, &mut widening)?;
+                if let Some(list) = updated_permissions.as_ref().filter(|_| takes_updates) {
+                    let list = PermissionUpdate::list(list)?;
+                    told.updated_permissions = self.updates(raised, &list, &mut widening)?;
                 }
                 Ok(Widening { settlement: Some(told), ..widening })
             }
@@ -155,6 +113,12 @@ impl Actor {
             }
             (RequestKind::Hook, Answer::Allow { .. } | Answer::HookOutput(_)) => {
                 self.hook_widening(raised, settlement, answer)
+            }
+            (RequestKind::Hook, Answer::Deny { .. }) if settlement.error.is_none() => {
+                let event = event_name(raised.input.as_ref());
+                let is_call = event.is_some_and(|event| CALL_HOOKS.contains(&event.as_str()));
+                let standing = is_call.then_some(Standing::Denied);
+                Ok(Widening { standing, ..Widening::default() })
             }
             (
                 RequestKind::Permission
@@ -178,17 +142,17 @@ impl Actor {
         let mut kept = Vec::new();
         if widening.remember {
             let call = widening.call.as_ref().unwrap_or(raised);
-            kept.push(self.change_policy(|policy| policy.remember(&asked(call), allow, &OnDisk)));
+            kept.push(self.core.policy.remember(&asked(call), allow, &OnDisk));
         }
         for (rule, allow) in &widening.rules {
-            let added = self.change_policy(|policy| policy.add(rule, *allow));
+            let added = self.core.policy.add(rule, *allow);
             kept.push(added.unwrap_or_else(|why| why));
         }
         if let Some(mode) = widening.mode.clone() {
             let change = Configure { permission_mode: Some(mode.clone()), ..Configure::default() };
             match self.configure(NOBODY, change) {
                 // The agent may ask again before it has answered this.
-                Ok(()) => self.change_policy(|policy| policy.set_own_mode(&mode)),
+                Ok(()) => self.core.policy.set_own_mode(&mode),
                 Err(error) => self.core.error(error.code.as_str(), error.message),
             }
         }
@@ -203,7 +167,7 @@ impl Actor {
                 format!("the answer to {id} lets a call run that {why}; the request is still open");
             Err(GatewayError::new(ErrorCode::Forbidden, message))
         };
-        if let Verdict::Deny(rule) = self.requests.policy().decide(&asked(changed), &OnDisk) {
+        if let Verdict::Deny(rule) = self.core.policy.decide(&asked(changed), &OnDisk) {
             return forbidden(format!("is {rule}"));
         }
         if let Some(input) =
@@ -223,9 +187,9 @@ impl Actor {
         }
         let before = match self.callers.current().is_limited {
             true => Vec::new(),
-            false => self.requests.policy().doubts(&asked(shown), &OnDisk),
+            false => self.core.policy.doubts(&asked(shown), &OnDisk),
         };
-        let doubts = self.requests.policy().doubts(&asked(changed), &OnDisk);
+        let doubts = self.core.policy.doubts(&asked(changed), &OnDisk);
         match doubts.iter().find(|rule| !before.contains(rule)) {
             Some(rule) => forbidden(format!("the rule {rule} may deny")),
             None => Ok(()),
@@ -246,16 +210,11 @@ impl Actor {
             return Ok(Widening::default());
         };
         let read = hooks::Output::read(&output)?;
-        if !matches!(event, "PreToolUse" | "PermissionRequest") {
+        if !CALL_HOOKS.contains(&event) {
             return Ok(Widening::default());
         }
-        let specific = read.specific.unwrap_or_default();
-        let decided = specific.decision.as_ref();
-        let allows = specific.permission_decision == Some(Permission::Allow)
-            || read.decision == Some(Block::Approve)
-            || decided.is_some_and(|decision| decision.behavior == Behavior::Allow);
-        let changed = decided.and_then(|decision| decision.updated_input.clone());
-        let changed = specific.updated_input.clone().or(changed);
+        let (denies, allows) = (read.denies(), read.may_allow());
+        let changed = read.updated_input().cloned();
         let call = Raised {
             kind: RequestKind::Permission,
             tool_name: told.tool_name,
@@ -270,24 +229,20 @@ impl Actor {
         if allows || changed.is_some() {
             self.check_changed(&shown, &call)?;
         }
-        let mut widening = Widening::default();
-        let mut value: Value = output.read().map_err(|error| invalid(error.to_string()))?;
-        let decision = value.pointer_mut("/hookSpecificOutput/decision");
-        let decision = decision.and_then(Value::as_object_mut);
-        let Some((decision, list)) = decision.and_then(|decision| {
-            let list = decision.remove("updatedPermissions").filter(|list| !list.is_null())?;
-            Some((decision, list))
-        }) else {
-            return Ok(widening);
+        // After `PreToolUse` the agent may still ask, and then that answer counts.
+        let standing = match (denies, allows) {
+            (true, _) => Some(Standing::Denied),
+            (false, true) if event == "PermissionRequest" => Some(Standing::Allowed),
+            (false, _) => None,
         };
-        if let Some(rest) = self.updates(&call, &Json::of(&list), &mut widening)? {
-            decision.insert("updatedPermissions".to_owned(), rest.read().unwrap_or_default());
-        }
+        let mut widening = Widening { standing, ..Widening::default() };
+        let Some(updates) = read.updates() else { return Ok(widening) };
+        let rest = self.updates(&call, updates, &mut widening)?;
         let told = Settlement {
             behavior: None,
             updated_input: None,
             updated_permissions: None,
-            hook_output: Some(Json::of(&value)),
+            hook_output: Some(hooks::Output::with_updates(&output, rest)?),
             ..settlement.clone()
         };
         Ok(Widening { settlement: Some(told), call: Some(call), ..widening })
@@ -298,58 +253,56 @@ impl Actor {
     fn updates(
         &self,
         raised: &Raised,
-        list: &Json<'_>,
+        updates: &[PermissionUpdate],
         widening: &mut Widening,
     ) -> Result<Option<Json<'static>>, GatewayError> {
-        let unread = |error: serde_json::Error| {
-            invalid(format!("failed to read updatedPermissions: {error}"))
-        };
-        let entries: Vec<Json<'static>> = hooks::rules(list)?.read().map_err(unread)?;
         // What was shown, and what would be shown now: a link may have changed since.
-        let now = self.requests.policy().always(&asked(raised), &OnDisk).suggestion;
+        let now = self.core.policy.always(&asked(raised), &OnDisk).suggestion;
         let shown = [raised.suggestions.as_ref(), now.as_ref()];
-        let suggested: Vec<Rule> =
-            shown.into_iter().flatten().flat_map(answer_scope::suggested).collect();
+        let suggested: Vec<PermissionRule> =
+            shown.into_iter().flatten().flat_map(suggested_rules).collect();
         let mut native = Vec::new();
-        for entry in entries {
-            let update: Update = entry.read().map_err(unread)?;
-            let is_here = update.destination.as_deref().is_none_or(|to| to == "session");
-            match (update.kind.as_str(), is_here) {
-                ("addRules", true) => {
-                    let allow = match update.behavior.as_deref() {
-                        Some("allow") => true,
-                        Some("deny") => false,
-                        other => {
-                            let word = other.unwrap_or("nothing");
-                            return Err(invalid(format!(
-                                "addRules says {word}; for this session it says allow or deny"
-                            )));
-                        }
-                    };
+        for update in updates {
+            update.check_fields()?;
+            match update.change() {
+                Change::AddRules { behavior, rules } => {
+                    let allow = says_allow(behavior)?;
                     // "Always" is the call that was shown. The same words as a rule would allow more.
-                    let is_shown = |rule: &Rule| suggested.contains(rule);
-                    if allow && !update.rules.is_empty() && update.rules.iter().all(is_shown) {
+                    let are_shown = rules.iter().all(|rule| suggested.contains(rule));
+                    if allow && !rules.is_empty() && are_shown {
                         widening.remember = true;
                         continue;
                     }
                     if allow && self.callers.current().is_limited {
                         return Err(answer_scope::beyond_asked("updatedPermissions", raised));
                     }
-                    for rule in update.rules {
+                    for rule in rules {
                         let text = rule.text();
                         // A copy tells whether it can be kept.
-                        self.requests.policy().clone().add(&text, allow).map_err(invalid)?;
+                        self.core.policy.clone().add(&text, allow).map_err(invalid)?;
                         widening.rules.push((text, allow));
                     }
                 }
-                ("setMode", _) => {
-                    let mode = update.mode.ok_or_else(|| invalid("setMode needs a mode"))?;
-                    widening.mode = Some(mode);
+                Change::SetMode(mode) => {
+                    let mode = mode.ok_or_else(|| invalid("setMode needs a mode"))?;
+                    widening.mode = Some(mode.to_owned());
                 }
-                _ => native.push(entry),
+                Change::Other => native.push(update.given()),
             }
         }
         Ok((!native.is_empty()).then(|| Json::of(&native)))
+    }
+}
+
+/// Whether rules for this session allow or deny.
+fn says_allow(behavior: Option<&str>) -> Result<bool, GatewayError> {
+    match behavior {
+        Some("allow") => Ok(true),
+        Some("deny") => Ok(false),
+        other => {
+            let word = other.unwrap_or("nothing");
+            Err(invalid(format!("addRules says {word}; for this session it says allow or deny")))
+        }
     }
 }
 

@@ -1,6 +1,8 @@
-//! What an agent runs without asking, or before it is answered: rules that deny hold there too, and what
-//! needs an answer is not done without one. Such a call cannot be stopped by an answer, so the turn is
+//! What an agent runs without asking, or without an allow: rules that deny hold there too, and what needs
+//! an answer is not done without one. Such a call cannot be stopped by an answer, so the turn is
 //! cancelled and fails.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use agentwire_dialects::describe::{AgentTools, CallFacts, Description};
 use agentwire_dialects::tape::Unasked;
@@ -12,7 +14,8 @@ use agentwire_protocol::{EventKind, GatewayError, Text};
 
 use super::actor::Actor;
 use super::core::Core;
-use super::policy::{OnDisk, Policy, Verdict};
+use super::policy::{OnDisk, Verdict};
+use super::raised::Raised;
 use super::requests::asked;
 use super::state::OPEN_LIMIT;
 use crate::managed_files::Found;
@@ -39,60 +42,125 @@ impl Breach {
         Self { message, ends_session: false, is_known: false }
     }
 
-    /// A call has run though its permission request was never answered.
-    fn unanswered(tool_id: &str) -> Self {
-        let message = format!(
-            "the agent ran call {tool_id} without waiting for an answer to its permission request"
-        );
+    /// A call has run though nobody allowed it.
+    fn unallowed(tool_id: &str, standing: Standing) -> Self {
+        let how = match standing {
+            Standing::Denied => "though it was denied",
+            Standing::Allowed | Standing::Unanswered => {
+                "without waiting for an answer to its permission request"
+            }
+        };
+        let message = format!("the agent ran call {tool_id} {how}");
         Self { message, ends_session: false, is_known: false }
     }
 }
 
+/// What was said of a call's permission. No entry: it was not asked about, or the policy allows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// A rule or somebody allowed it. Of a call with several requests, one that is allowed is enough.
+    Allowed,
+    /// A rule, somebody or the gateway denied it.
+    Denied,
+    /// The agent closed the request by itself.
+    Unanswered,
+}
+
+/// The calls of a turn, as far as it matters whether they may run.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    standing: BTreeMap<String, Standing>,
+    /// Those that have run.
+    ran: BTreeSet<String>,
+}
+
 impl Core {
-    /// Notes calls whose permission request the agent closes by itself, and reports those that then have
-    /// run. What the policy allows would have been allowed anyway.
-    pub(super) fn watch_unanswered(&mut self, kind: &EventKind<'_>) {
+    /// Notes how permission requests are settled, and reports calls that run without an allow, in
+    /// whichever order the agent says so.
+    pub(super) fn watch_calls(&mut self, kind: &EventKind<'_>) {
         match kind {
-            EventKind::RequestSettled(settled)
-                if settled.by == SettledBy::Agent
-                    && settled.outcome == RequestOutcome::Resolved =>
-            {
-                self.closed_by_agent(&settled.request_id.decode());
+            EventKind::RequestSettled(settled) => {
+                let (by, outcome) = (settled.by, settled.outcome);
+                self.watch_settled(&settled.request_id.decode(), by, outcome);
             }
-            // Of a call with several requests, one that is allowed is enough.
-            EventKind::RequestSettled(settled) if settled.outcome == RequestOutcome::Allowed => {
-                let raised = self.book.requests.get(&*settled.request_id.decode());
-                let tool = raised.and_then(|raised| raised.tool_use_id.clone());
-                if let Some(tool) = tool.filter(|_| self.unanswered.len() < OPEN_LIMIT) {
-                    self.unanswered.insert(tool, false);
-                }
+            EventKind::ToolCompleted(done) if done.success || done.exit_code.is_some() => {
+                self.has_run(&done.tool_id.decode(), true);
             }
-            EventKind::ToolCompleted(done)
-                if (done.success || done.exit_code.is_some())
-                    && self.unanswered.remove(&*done.tool_id.decode()) == Some(true) =>
-            {
-                self.breach(Breach::unanswered(&done.tool_id.decode()));
-            }
-            EventKind::TurnStarted(_) | EventKind::TurnCompleted(_) | EventKind::TurnFailed(_) => {
-                self.unanswered.clear();
-            }
+            EventKind::TurnStarted(_) => self.calls = Calls::default(),
             _ => {}
         }
     }
 
-    fn closed_by_agent(&mut self, request_id: &str) {
+    fn watch_settled(&mut self, request_id: &str, by: SettledBy, outcome: RequestOutcome) {
         let Some(raised) = self.book.requests.get(request_id) else { return };
-        let (Some(guard), Some(tool)) = (&self.guard, &raised.tool_use_id) else { return };
-        if raised.kind != RequestKind::Permission
-            || matches!(guard.decide(&asked(raised), &OnDisk), Verdict::Allow(_))
-        {
+        let (RequestKind::Permission, Some(tool)) = (raised.kind, &raised.tool_use_id) else {
             return;
-        }
+        };
+        let standing = match outcome {
+            RequestOutcome::Allowed => Standing::Allowed,
+            RequestOutcome::Denied if by != SettledBy::Agent => Standing::Denied,
+            // What the policy allows would have been allowed anyway.
+            _ if self.is_allowed_by_policy(raised) => return,
+            RequestOutcome::Denied
+            | RequestOutcome::Answered
+            | RequestOutcome::Withdrawn
+            | RequestOutcome::Resolved => Standing::Unanswered,
+        };
         let tool = tool.clone();
-        if self.unanswered.len() < OPEN_LIMIT || self.unanswered.contains_key(&tool) {
-            self.unanswered.entry(tool).or_insert(true);
-        } else {
-            self.breach(Breach::unanswered(&tool));
+        self.stands(&tool, standing);
+    }
+
+    fn is_allowed_by_policy(&self, raised: &Raised) -> bool {
+        matches!(self.policy.decide(&asked(raised), &OnDisk), Verdict::Allow(_))
+    }
+
+    /// Notes what was said of a call's permission.
+    pub(super) fn stands(&mut self, tool: &str, standing: Standing) {
+        let known = &mut self.calls.standing;
+        let is_new = !known.contains_key(tool);
+        let counts = match standing {
+            Standing::Allowed => true,
+            Standing::Denied => known.get(tool) != Some(&Standing::Allowed),
+            Standing::Unanswered => is_new,
+        };
+        if counts && (!is_new || known.len() < OPEN_LIMIT) {
+            known.insert(tool.to_owned(), standing);
+        } else if is_new && standing == Standing::Unanswered {
+            // Too many to watch: it is taken for one that will run.
+            self.breach(Breach::unallowed(tool, standing));
+        }
+    }
+
+    /// A call has run. An error that may be the agent's word for a denial shows that only of a call
+    /// which nobody denied.
+    pub(super) fn has_run(&mut self, tool: &str, is_sure: bool) {
+        match self.calls.standing.get(tool).copied() {
+            Some(standing @ Standing::Unanswered) => self.ran_unallowed(tool, standing),
+            Some(standing @ Standing::Denied) if is_sure => self.ran_unallowed(tool, standing),
+            // It is over, and makes room for others.
+            Some(Standing::Allowed) => drop(self.calls.standing.remove(tool)),
+            Some(Standing::Denied) => {}
+            None if self.calls.ran.len() < OPEN_LIMIT => {
+                self.calls.ran.insert(tool.to_owned());
+            }
+            None => {}
+        }
+    }
+
+    fn ran_unallowed(&mut self, tool: &str, standing: Standing) {
+        self.calls.standing.remove(tool);
+        self.breach(Breach::unallowed(tool, standing));
+    }
+
+    /// A permission is asked for. A call that has run already cannot be allowed any more.
+    pub(super) fn watch_raised(&mut self, raised: &Raised) {
+        if raised.kind == RequestKind::Permission
+            && let Some(tool) = raised.tool_use_id.as_deref()
+            && self.calls.ran.contains(tool)
+            && !self.is_allowed_by_policy(raised)
+        {
+            self.calls.ran.remove(tool);
+            self.breach(Breach::unallowed(tool, Standing::Unanswered));
         }
     }
 }
@@ -136,21 +204,9 @@ impl Actor {
 
     /// Reports them, once, unless the mode allows everything.
     pub(super) fn warn_of_machine(&mut self) {
-        if self.requests.policy().mode() != ApprovalMode::AutoAll {
+        if self.core.policy.mode() != ApprovalMode::AutoAll {
             std::mem::take(&mut self.warnings).into_iter().for_each(|warning| self.warn(warning));
         }
-    }
-
-    /// Gives the policy to whoever sees what runs.
-    pub(super) fn guard(&mut self) {
-        self.core.guard = Some(self.requests.policy().clone());
-    }
-
-    /// Changes the policy, for requests and for what runs unasked.
-    pub(super) fn change_policy<T>(&mut self, change: impl FnOnce(&mut Policy) -> T) -> T {
-        let changed = change(self.requests.policy_mut());
-        self.guard();
-        changed
     }
 
     /// Ends what the agent did in breach of the rules.

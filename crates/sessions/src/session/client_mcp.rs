@@ -146,7 +146,7 @@ impl Actor {
         relays.iter().try_for_each(|connection| bridge.has_room(*connection))?;
         let told = relays.into_iter().map(|connection| Effect::Relay(connection, message.clone()));
         self.core.effects.extend(told);
-        self.core.answer(call, Ok(Json::trusted("{}")));
+        self.core.answer(call, Ok(Json::EMPTY));
         Ok(())
     }
 }

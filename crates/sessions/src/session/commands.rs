@@ -253,6 +253,9 @@ impl Actor {
         } else {
             SessionEndReason::Completed
         };
+        if self.core.checks_answer() {
+            self.core.give_up_answer(TurnFailure::Interrupted, "the session was stopped");
+        }
         if !self.supervisor.has_process() {
             self.tape.end(Exit::Unknown, &mut self.core);
             self.core.answer(call, Ok(nothing()));
@@ -266,7 +269,7 @@ impl Actor {
             Stop::Repeated => None,
         };
         if let Some((grace, signal)) = escalation {
-            self.supervisor.escalation.end(Instant::now() + grace, signal);
+            self.supervisor.end_by(Instant::now() + grace, signal);
         }
         self.tape.command(call, &Command::Stop, &mut self.core)
     }
@@ -325,11 +328,11 @@ impl Actor {
 
     fn changed(&mut self, change: &Configure) {
         if let Some(mode) = change.approval_mode {
-            self.change_policy(|policy| policy.set_mode(mode));
+            self.core.policy.set_mode(mode);
             self.config.approval_mode = Some(mode);
         }
         if let Some(mode) = &change.permission_mode {
-            self.change_policy(|policy| policy.set_own_mode(mode));
+            self.core.policy.set_own_mode(mode);
         }
         if change.permission_mode.is_some() || change.approval_mode.is_some() {
             self.config.permission_mode.clone_from(&change.permission_mode);
@@ -344,7 +347,7 @@ impl Actor {
         let record = &mut self.core.book.record;
         record.config = self.config.kept();
         record.summary.approval_mode = match &self.config.permission_mode {
-            Some(_) => Some(self.requests.policy().mode()),
+            Some(_) => Some(self.core.policy.mode()),
             None => self.config.approval_mode,
         };
         // Which model it goes back to, the agent may know better.
@@ -444,5 +447,5 @@ fn as_change(command: Command) -> Result<Command, GatewayError> {
 }
 
 fn nothing() -> Json<'static> {
-    Json::trusted("{}")
+    Json::EMPTY
 }

@@ -13,7 +13,7 @@ use agentwire_protocol::{
     ApprovalMode, Call, Configure, ErrorCode, EventKind, GatewayError, Json, Text,
 };
 
-use super::breach::{Breach, described, failed};
+use super::breach::{Breach, Calls, described, failed};
 use super::callers::NOBODY;
 use super::hooks::Hooks;
 use super::journal::Journal;
@@ -66,9 +66,9 @@ pub(crate) struct Core {
     pub(super) raised: Vec<Raised>,
     /// Calls that the agent has shown to the gateway's own hook since.
     pub(super) judged: Vec<Judged>,
-    /// Knows what "always" would keep.
-    keeper: Option<Policy>,
-    /// Clients are shown that in Claude's words.
+    /// What decides about the calls of this session, whether the agent asks for them or not.
+    pub(super) policy: Policy,
+    /// Requests suggest to clients what "always" would keep.
     suggests: bool,
     /// Answers to the agent's permission requests cannot change their input.
     pub(super) fixes_input: bool,
@@ -76,12 +76,8 @@ pub(crate) struct Core {
     pub(super) cut: Option<(TurnFailure, String)>,
     /// How the last turn failed, if it did.
     pub(super) failure: Option<(TurnFailure, String)>,
-    /// The policy, for calls that the agent runs without asking or before it has an answer; none of a
-    /// session that is only closed.
-    pub(super) guard: Option<Policy>,
-    /// Calls of this turn by their ids: whether the agent closed a permission request by itself, and none
-    /// of the call was allowed.
-    pub(super) unanswered: BTreeMap<String, bool>,
+    /// Which calls of this turn may run.
+    pub(super) calls: Calls,
     /// What the agent did that it must not, and the turn fails for.
     pub(super) breach: Option<Breach>,
     /// How the process ended, while what ends with it is told.
@@ -197,6 +193,7 @@ impl Core {
         tally: Option<Tally>,
         advisor: Option<Advisor>,
     ) -> Self {
+        let tools = book.tools();
         Self {
             journal,
             book,
@@ -205,15 +202,14 @@ impl Core {
             effects: Vec::new(),
             raised: Vec::new(),
             judged: Vec::new(),
-            keeper: None,
+            policy: Policy::asking(tools),
             suggests: false,
             fixes_input: advisor
                 .as_ref()
                 .is_some_and(|known| !known.0.capabilities().changed_input),
             cut: None,
             failure: None,
-            guard: None,
-            unanswered: BTreeMap::new(),
+            calls: Calls::default(),
             breach: None,
             epitaph: None,
             acceptances: BTreeMap::new(),
@@ -223,10 +219,10 @@ impl Core {
         }
     }
 
-    /// The same, of a session whose requests say whether "always" can be kept by this policy; and what
-    /// that would be, if `suggests`.
-    pub(crate) fn keeping(mut self, policy: Policy, suggests: bool) -> Self {
-        self.keeper = Some(policy);
+    /// The same, of a session that this policy decides about. Its requests say whether "always" can be
+    /// kept; and what that would be, if `suggests`.
+    pub(crate) fn judging(mut self, policy: Policy, suggests: bool) -> Self {
+        self.policy = policy;
         self.suggests = suggests;
         self
     }
@@ -282,8 +278,17 @@ impl Core {
         self.take_from(Asker::Agent, draft);
     }
 
+    /// Shows an event of the agent's to hooks, if there are any, and takes it.
+    pub(super) fn pass_on(&mut self, draft: Draft<'_>) {
+        if self.hooks.is_active() {
+            self.hear(draft);
+        } else {
+            self.take(draft);
+        }
+    }
+
     fn take_from(&mut self, asker: Asker, mut draft: Draft<'_>) {
-        self.watch_unanswered(&draft.kind);
+        self.watch_calls(&draft.kind);
         if let Some(breach) = &self.breach
             && let EventKind::TurnCompleted(completed) = &mut draft.kind
         {
@@ -315,6 +320,7 @@ impl Core {
         if let EventKind::RequestRaised(request) = &mut draft.kind {
             let raised = self.raised(request, &draft.agent, asker);
             if asker == Asker::Agent {
+                self.watch_raised(&raised);
                 self.raised.push(raised.clone());
             }
             self.book.open_request(raised, self.journal.last() + 1);
@@ -330,10 +336,8 @@ impl Core {
         let is_permission = request.kind == RequestKind::Permission;
         request.input_is_fixed |= self.fixes_input && is_permission;
         let mut raised = self.book.raised(request, agent, asker);
-        if let Some(policy) =
-            self.keeper.as_ref().filter(|_| is_permission && !request.allow_is_once)
-        {
-            let Always { is_kept, suggestion } = policy.always(&asked(&raised), &OnDisk);
+        if is_permission && !request.allow_is_once {
+            let Always { is_kept, suggestion } = self.policy.always(&asked(&raised), &OnDisk);
             request.allow_is_once = !is_kept;
             if self.suggests {
                 raised.suggestions.clone_from(&suggestion);
@@ -418,11 +422,8 @@ impl Sink for Core {
             self.epitaph.iter().for_each(|epitaph| epitaph.explain(failed));
             self.advisor.iter().for_each(|advisor| advisor.advise(failed));
         }
-        let Some(draft) = self.form(draft) else { return };
-        if self.hooks.is_active() {
-            self.hear(draft);
-        } else {
-            self.take(draft);
+        if let Some(draft) = self.form(draft) {
+            self.pass_on(draft);
         }
     }
 
@@ -456,12 +457,17 @@ impl Sink for Core {
     }
 
     fn unasked(&mut self, call: Unasked) {
-        let Some(guard) = self.guard.as_ref().filter(|guard| guard.denies_anything()) else {
+        if !self.policy.denies_anything() {
             return;
-        };
-        if let Verdict::Deny(rule) = guard.decide(&described(self.book.tools(), &call), &OnDisk) {
+        }
+        let described = described(self.book.tools(), &call);
+        if let Verdict::Deny(rule) = self.policy.decide(&described, &OnDisk) {
             self.breach(Breach::of(&call, &rule));
         }
+    }
+
+    fn ran(&mut self, tool_id: &str, is_sure: bool) {
+        self.has_run(tool_id, is_sure);
     }
 
     fn broken(&mut self, message: String) {

@@ -12,7 +12,7 @@ impl Actor {
     /// An interrupt that is not heeded becomes signals.
     pub(super) fn escalate(&mut self) {
         let at = Instant::now() + self.plan.settings.timing.interrupt;
-        self.supervisor.escalation.interrupt(at, self.core.book.record.open.turn);
+        self.supervisor.interrupted(at, self.core.book.record.open.turn);
     }
 
     /// The agent has something new to do: its silence counts from here.
@@ -26,24 +26,24 @@ impl Actor {
     pub(super) fn calm(&mut self) {
         if !self.phase.is_ending() {
             let is_idle = !self.core.book.is_busy() || self.core.hooks.hold_turn_end();
-            self.supervisor.escalation.calm(is_idle, self.core.book.record.open.turn);
+            self.supervisor.calm(is_idle, self.core.book.record.open.turn);
         }
     }
 
     /// Whether the agent has work, and nobody keeps it from it.
     fn may_stall(&self) -> bool {
-        !self.limits.is_waiting() && self.core.book.may_stall()
+        !self.limits.is_waiting() && !self.core.checks_answer() && self.core.book.may_stall()
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
         let process = self.supervisor.process().and_then(|process| {
-            let is_signalled = self.supervisor.escalation.is_on();
+            let is_signalled = self.supervisor.awaits_signal();
             process.watch.deadline(&self.plan.settings.timing, self.may_stall(), is_signalled)
         });
         [
             self.callers.deadline(),
             self.requests.deadline(),
-            self.supervisor.escalation.deadline(),
+            self.supervisor.deadline(),
             self.core.hooks.deadline(),
             self.trusting.rests_until(),
             process,
@@ -62,12 +62,9 @@ impl Actor {
         self.deny_late(now);
         self.core.raise_late(now);
         let pause = self.plan.settings.timing.signal;
-        if let Some(signal) = self.supervisor.escalation.due(now, pause) {
-            self.supervisor.signal(TreeSignal::Continue);
-            self.supervisor.signal(signal);
-        }
+        self.supervisor.send_due(now, pause);
         let may_stall = self.may_stall();
-        let is_signalled = self.supervisor.escalation.is_on();
+        let is_signalled = self.supervisor.awaits_signal();
         let timing = &self.plan.settings.timing;
         let alarm = self
             .supervisor
@@ -79,7 +76,7 @@ impl Actor {
             Some(Alarm::Closed) => {
                 let message = "the agent closed its output and lives on: it is ended";
                 self.core.error("agentFailed", message);
-                self.supervisor.escalation.end(now, TreeSignal::Terminate);
+                self.supervisor.end_by(now, TreeSignal::Terminate);
             }
             Some(Alarm::Stalled) => {
                 let seconds = self.plan.settings.timing.stall.as_secs();
@@ -107,7 +104,7 @@ impl Actor {
         if !self.plan.dialect.capabilities().process_per_turn && !self.phase.is_ending() {
             self.phase.fail(message);
         }
-        self.supervisor.escalation.end(now, TreeSignal::Terminate);
+        self.supervisor.end_by(now, TreeSignal::Terminate);
     }
 
     /// What a process left behind is not waited for any longer.

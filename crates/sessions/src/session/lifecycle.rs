@@ -178,11 +178,15 @@ impl Actor {
 
     /// What follows if the process has ended and all it said is read.
     pub(super) async fn process_over(&mut self) {
+        // The end of its turn comes first. A process that serves one turn ends with it.
+        let per_turn = self.plan.dialect.capabilities().process_per_turn;
+        if self.core.checks_answer() && !per_turn && !self.phase.is_ending() {
+            return;
+        }
         let Some(process) = self.supervisor.take_over() else { return };
         let exit = process.exit().unwrap_or(Exit::Unknown);
         let session = self.core.book.record.summary.id.as_str();
         tracing::debug!(session, pid = process.control.pid(), ?exit, "agent process ended");
-        let per_turn = self.plan.dialect.capabilities().process_per_turn;
         // A process that serves one turn ends with it, as it should; hooks still wait for nothing else.
         if !per_turn {
             self.core.end_turn();

@@ -6,6 +6,7 @@ use agentwire_protocol::event::{
     TurnStarted,
 };
 use agentwire_protocol::session::OnLimit;
+use agentwire_protocol::usage::plus_cost;
 use agentwire_protocol::{
     Answer, Call, Command, ErrorCode, GatewayError, Json, Price, Prompt, SessionConfig, Text,
     TokenUsage,
@@ -93,12 +94,14 @@ impl Limits {
         })
     }
 
-    /// The agent's own figure, else by price.
+    /// The agent's own figure, else by price. Some agents say only at the end of a turn what it cost:
+    /// until then the turn counts by price.
     fn spent(&self, book: &Book, usage: &TokenUsage) -> f64 {
         let told = book.record.summary.cost_usd;
         match (told, book.running.total_cost) {
             (Some(told), Some(running)) => told.max(running),
-            (Some(cost), None) | (None, Some(cost)) => cost,
+            (Some(told), None) => plus_cost(told, self.price.of(&book.running.usage)),
+            (None, Some(running)) => running,
             (None, None) => self.price.of(usage),
         }
     }
@@ -117,7 +120,7 @@ impl Actor {
     /// Looks whether a limit is reached while a turn runs.
     pub(super) fn keep_limits(&mut self) {
         let runs = self.core.book.record.open.turn.is_some() && !self.core.hooks.hold_turn_end();
-        let runs = runs && self.supervisor.has_process();
+        let runs = runs && self.supervisor.has_process() && !self.core.checks_answer();
         if !runs || self.limits.is_waiting() || self.core.cut.is_some() || self.phase.is_ending() {
             return;
         }

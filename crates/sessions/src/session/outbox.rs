@@ -1,5 +1,8 @@
 //! What a session hands to the log: one batch at a time, and what follows once it is durable.
 
+#[cfg(test)]
+mod tests;
+
 use std::pin::Pin;
 use std::sync::Arc;
 

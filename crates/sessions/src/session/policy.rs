@@ -94,9 +94,23 @@ impl Policy {
             SandboxMode::None | SandboxMode::FullAccess => false,
         };
         let sandbox = config.sandbox_mode.filter(is_left);
-        let (denied_here, allowed_here) = (Vec::new(), Vec::new());
-        let own = Own::default();
-        Ok(Self { tools, mode, sandbox, places, own, blocked, allowed, denied_here, allowed_here })
+        Ok(Self { mode, sandbox, places, blocked, allowed, ..Self::asking(tools) })
+    }
+
+    /// The policy without rules, modes and directories: it lets nothing run unasked.
+    pub fn asking(tools: &'static AgentTools) -> Self {
+        let places = Places { working: None, additional: Vec::new(), home: None };
+        Self {
+            tools,
+            mode: ApprovalMode::Ask,
+            sandbox: None,
+            places,
+            own: Own::default(),
+            blocked: Vec::new(),
+            allowed: Vec::new(),
+            denied_here: Vec::new(),
+            allowed_here: Vec::new(),
+        }
     }
 
     /// Names agentwire's own files and directories: a call that may read or write them always asks.

@@ -10,15 +10,14 @@ use agentwire_protocol::{Answer, ErrorCode, GatewayError, Json};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::policy::Policy;
 use super::raised::Raised;
 
 /// How many settled requests are remembered: who answers late learns how they ended.
 const SETTLED_LIMIT: usize = 1024;
 
-/// What judges requests, and what waits for an answer.
+/// What waits for an answer, and what has had one.
+#[derive(Default)]
 pub(super) struct Requests {
-    policy: Policy,
     /// When those that wait are denied for want of an answer.
     deadlines: BTreeMap<String, Instant>,
     /// Those that are over, oldest first.
@@ -37,24 +36,6 @@ struct Settled {
 }
 
 impl Requests {
-    pub(super) fn new(policy: Policy) -> Self {
-        Self {
-            policy,
-            deadlines: BTreeMap::new(),
-            settled: VecDeque::new(),
-            held: Vec::new(),
-            held_calls: Vec::new(),
-        }
-    }
-
-    pub(super) fn policy(&self) -> &Policy {
-        &self.policy
-    }
-
-    pub(super) fn policy_mut(&mut self) -> &mut Policy {
-        &mut self.policy
-    }
-
     /// It is denied then, if nobody has answered.
     pub(super) fn wait(&mut self, id: &str, until: Instant) {
         self.deadlines.insert(id.to_owned(), until);
@@ -159,19 +140,11 @@ pub(super) fn asked(raised: &Raised) -> Description<'_> {
 mod tests {
     use std::time::Duration;
 
-    use agentwire_dialects::agent::AgentDialect as _;
-    use agentwire_protocol::SessionConfig;
-
     use super::*;
-
-    fn requests() -> Requests {
-        let tools = agentwire_dialects::claude::CLAUDE.tools();
-        Requests::new(Policy::new(tools, &SessionConfig::default(), None).unwrap())
-    }
 
     #[test]
     fn those_who_come_late_learn_how_a_request_ended() {
-        let mut requests = requests();
+        let mut requests = Requests::default();
         assert_eq!(requests.not_open("a").code, ErrorCode::RequestNotFound);
         requests.settled("a", "allowed by client".to_owned(), Some("phone".into()));
         let error = requests.not_open("a");
@@ -187,7 +160,7 @@ mod tests {
     #[test]
     fn what_waits_too_long_is_found_once_and_never_after_its_answer() {
         let (start, second) = (Instant::now(), Duration::from_secs(1));
-        let mut requests = requests();
+        let mut requests = Requests::default();
         for (id, seconds) in [("a", 1), ("b", 2), ("c", 3)] {
             requests.wait(id, start + seconds * second);
         }

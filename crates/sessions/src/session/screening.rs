@@ -7,6 +7,7 @@ use agentwire_protocol::{Command, Json, Settlement, Text};
 use serde_json::{Value, json};
 
 use super::actor::Actor;
+use super::breach::Standing;
 use super::callers::NOBODY;
 use super::policy::{Disk, OnDisk, Policy, Screening};
 use super::state::Book;
@@ -22,18 +23,27 @@ impl Actor {
                 self.requests.hold_call(judged);
                 continue;
             }
-            let output = match &self.core.cut {
-                Some((_, message)) => denial(message),
-                None => self.screened(&judged),
-            };
-            self.answer_call(&judged, &output);
+            match &self.core.cut {
+                Some((_, message)) => {
+                    let message = message.clone();
+                    self.deny_call(&judged, &message);
+                }
+                None => self.screen(&judged),
+            }
         }
     }
 
     /// Denies the calls that wait at a limit.
     pub(super) fn deny_held(&mut self, reason: &str) {
         for judged in self.requests.take_held_calls() {
-            self.answer_call(&judged, &denial(reason));
+            self.deny_call(&judged, reason);
+        }
+    }
+
+    fn deny_call(&mut self, judged: &Judged, reason: &str) {
+        self.answer_call(judged, &decision("deny", reason));
+        if let Some(tool) = &judged.tool_use_id {
+            self.core.stands(tool, Standing::Denied);
         }
     }
 
@@ -43,19 +53,20 @@ impl Actor {
         let _ = self.tape.command(NOBODY, &Command::Settle(settlement), &mut self.core);
     }
 
-    /// What rules say of the call, as a hook says it.
-    fn screened(&mut self, judged: &Judged) -> Value {
-        match screening(self.requests.policy(), &self.core.book, judged, &OnDisk) {
+    /// Says what rules say of the call, as a hook says it.
+    fn screen(&mut self, judged: &Judged) {
+        let output = match screening(&self.core.policy, &self.core.book, judged, &OnDisk) {
             Screening::Deny(rule) => {
                 let name = judged.tool_name.as_deref().unwrap_or("a tool");
                 let message = Text::from(format!("{name} was denied: {rule}"));
                 self.core.emit(StatusChanged::new(Status::Warning).message(message));
-                denial(&format!("denied: {rule}"))
+                return self.deny_call(judged, &format!("denied: {rule}"));
             }
             Screening::Ask => decision("ask", "a rule of this session may deny the call"),
             Screening::Allow(rule) if judged.is_refusing => decision("allow", &rule),
             Screening::Allow(_) | Screening::Pass => json!({}),
-        }
+        };
+        self.answer_call(judged, &output);
     }
 }
 
@@ -78,10 +89,6 @@ pub(super) fn screening(
         ..CallFacts::default()
     };
     policy.screen(&book.tools().describe(&facts), disk)
-}
-
-fn denial(reason: &str) -> Value {
-    decision("deny", reason)
 }
 
 fn decision(word: &str, reason: &str) -> Value {

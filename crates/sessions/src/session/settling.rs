@@ -57,9 +57,7 @@ impl Actor {
                     continue;
                 }
                 let verdict = match raised.kind {
-                    RequestKind::Permission => {
-                        self.requests.policy().decide(&asked(&raised), &OnDisk)
-                    }
+                    RequestKind::Permission => self.core.policy.decide(&asked(&raised), &OnDisk),
                     RequestKind::Question
                     | RequestKind::Hook
                     | RequestKind::Mcp
@@ -128,18 +126,8 @@ impl Actor {
         let Some(raised) = self.core.book.requests.get(id).cloned() else {
             return Err(self.requests.not_open(id));
         };
-        // What denies is taken, whatever it was shown.
         let is_denied = settlement.behavior == Some(Behavior::Deny);
-        let digest = settlement.input_digest.as_ref().filter(|_| !is_denied);
-        if digest.is_some_and(|digest| *digest != raised.digest) {
-            let message = format!("request {id} is not what the answer is for: its input differs");
-            return Err(GatewayError::new(ErrorCode::Conflict, message));
-        }
-        let settlement = &self.as_shown(&raised, one_form(settlement)?)?;
-        if self.callers.current().is_limited {
-            answer_scope::check(&raised, settlement)?;
-        }
-        let settlement = &self.plain(&raised, settlement)?;
+        let settlement = &self.checked(&raised, settlement)?;
         let answer = settlement.answer()?;
         check_answer(&raised, &answer)?;
         let allows = matches!(answer, Answer::Allow { .. });
@@ -155,43 +143,56 @@ impl Actor {
             return self.settle_hook(call, &raised, answer, settlement.message.as_deref());
         }
         let widening = self.widening(&raised, settlement, &answer)?;
-        match raised.asker {
-            Asker::Agent => {
-                let told = widening.settlement.clone().unwrap_or_else(|| settlement.clone());
-                self.tape.command(call, &Command::Settle(told), &mut self.core)?;
-            }
-            Asker::Limit => {
-                self.limit_answered(&raised, &answer)?;
-                self.core.answer(call, Ok(Json::trusted("{}")));
-            }
-            Asker::Trust => {
-                self.trust_answered(&answer)?;
-                self.core.answer(call, Ok(Json::trusted("{}")));
-            }
-            Asker::Relay => {
-                self.settle_message(&raised, &answer)?;
-                self.core.answer(call, Ok(Json::trusted("{}")));
-            }
+        self.pass_on(call, &raised, &answer, widening.settlement.as_ref().unwrap_or(settlement))?;
+        if let (Some(tool), Some(standing)) = (&raised.tool_use_id, widening.standing) {
+            self.core.stands(tool, standing);
         }
-        let (outcome, updated) = match &answer {
-            // What is trusted is what was shown.
-            Answer::Allow { .. } if raised.asker == Asker::Trust => (RequestOutcome::Allowed, None),
-            Answer::Allow { updated_input, .. } => {
-                (RequestOutcome::Allowed, updated_input.as_ref())
-            }
-            // The agent takes that for no answer.
-            Answer::Deny { .. } if failed.is_some() && raised.kind == RequestKind::Hook => {
-                (RequestOutcome::Withdrawn, None)
-            }
-            Answer::Deny { .. } => (RequestOutcome::Denied, None),
-            Answer::Answers(_) | Answer::HookOutput(_) => (RequestOutcome::Answered, None),
-        };
+        let (outcome, updated) = outcome(&raised, &answer, failed.is_some());
         let mut reason = settlement.message.clone().or_else(|| settlement.error.clone());
         let kept = self.widen(&raised, &widening, outcome != RequestOutcome::Denied).join(", ");
         if !kept.is_empty() {
             reason = Some(reason.map_or(kept.clone(), |reason| format!("{reason} ({kept})")));
         }
         self.close(&raised, outcome, SettledBy::Client, reason.as_deref(), updated);
+        Ok(())
+    }
+
+    /// The answer in one form. Refuses one to something else than was shown, and one that gives more than
+    /// its client may.
+    fn checked(&self, raised: &Raised, given: &Settlement) -> Result<Settlement, GatewayError> {
+        // What denies is taken, whatever it was shown.
+        let is_denied = given.behavior == Some(Behavior::Deny);
+        let digest = given.input_digest.as_ref().filter(|_| !is_denied);
+        if digest.is_some_and(|digest| *digest != raised.digest) {
+            let id = &raised.id;
+            let message = format!("request {id} is not what the answer is for: its input differs");
+            return Err(GatewayError::new(ErrorCode::Conflict, message));
+        }
+        let settlement = self.as_shown(raised, one_form(given)?)?;
+        if self.callers.current().is_limited {
+            answer_scope::check(raised, &settlement)?;
+        }
+        self.plain(raised, &settlement)
+    }
+
+    /// Gives the answer to who asked.
+    fn pass_on(
+        &mut self,
+        call: Call,
+        raised: &Raised,
+        answer: &Answer,
+        settlement: &Settlement,
+    ) -> Result<(), GatewayError> {
+        match raised.asker {
+            Asker::Agent => {
+                let settle = Command::Settle(settlement.clone());
+                return self.tape.command(call, &settle, &mut self.core);
+            }
+            Asker::Limit => self.limit_answered(raised, answer)?,
+            Asker::Trust => self.trust_answered(answer)?,
+            Asker::Relay => self.settle_message(raised, answer)?,
+        }
+        self.core.answer(call, Ok(Json::EMPTY));
         Ok(())
     }
 
@@ -322,5 +323,24 @@ impl Actor {
             };
             self.close(&raised, outcome, SettledBy::Gateway, Some(reason), None);
         }
+    }
+}
+
+/// How the request ends by that answer, and what the call runs with if the answer changes it.
+fn outcome<'a>(
+    raised: &Raised,
+    answer: &'a Answer,
+    has_failed: bool,
+) -> (RequestOutcome, Option<&'a Json<'static>>) {
+    match answer {
+        // What is trusted is what was shown.
+        Answer::Allow { .. } if raised.asker == Asker::Trust => (RequestOutcome::Allowed, None),
+        Answer::Allow { updated_input, .. } => (RequestOutcome::Allowed, updated_input.as_ref()),
+        // The agent takes that for no answer.
+        Answer::Deny { .. } if has_failed && raised.kind == RequestKind::Hook => {
+            (RequestOutcome::Withdrawn, None)
+        }
+        Answer::Deny { .. } => (RequestOutcome::Denied, None),
+        Answer::Answers(_) | Answer::HookOutput(_) => (RequestOutcome::Answered, None),
     }
 }

@@ -9,8 +9,8 @@ use agentwire_dialects::describe::{AgentTools, CallFacts};
 use agentwire_dialects::mcp;
 use agentwire_dialects::tape::{Agent, Draft};
 use agentwire_protocol::event::{
-    AgentInfo, RequestKind, RequestRaised, Status, StatusChanged, ToolFailure, ToolKind,
-    ToolStarted, TurnOrigin,
+    AgentInfo, RequestKind, RequestRaised, SessionEnded, Status, StatusChanged, ToolFailure,
+    ToolKind, ToolStarted, TurnCompleted, TurnOrigin, TurnStarted, UsageReported,
 };
 use agentwire_protocol::{EventKind, SessionState, Text, TokenUsage, TurnEnd};
 
@@ -69,7 +69,19 @@ pub(super) struct Running {
     /// What the whole session has cost so far, as the agent counts.
     pub(super) total_cost: Option<f64>,
     pub(super) usage: TokenUsage,
-    counted: BTreeSet<String>,
+    /// What was reported of each message; a later report of it is all of it.
+    counted: BTreeMap<String, TokenUsage>,
+}
+
+impl Running {
+    fn count(&mut self, message: Option<&Text<'_>>, usage: TokenUsage) {
+        // What is forgotten, and reported again, counts twice: a limit comes early rather than late.
+        if self.counted.len() >= OPEN_LIMIT {
+            self.counted.clear();
+        }
+        let before = message.and_then(|id| self.counted.insert(id.to_string(), usage));
+        self.usage = self.usage.plus(&usage.since(&before.unwrap_or_default()));
+    }
 }
 
 /// Whether the agent opened another conversation than it was to. From then on no id of it counts.
@@ -240,10 +252,7 @@ impl Book {
         let main = draft.agent.parent.is_none();
         match &mut draft.kind {
             // Most events are these; they change nothing that is kept.
-            EventKind::TextChunk(_) | EventKind::ThinkingChunk(_) => {
-                self.step(main);
-                return;
-            }
+            EventKind::TextChunk(_) | EventKind::ThinkingChunk(_) => return self.step(main),
             EventKind::ToolProgress(_)
             | EventKind::FileChanged(_)
             | EventKind::Error(_)
@@ -252,60 +261,15 @@ impl Book {
             | EventKind::SessionStarted(_)
             | EventKind::RequestRaised(_)
             | EventKind::Unknown(_) => return,
-            EventKind::TurnStarted(turn) => {
-                turn.turn_number += self.turns_before;
-                self.record.open.turn = Some(turn.turn_number);
-                self.record.summary.turns = self.record.summary.turns.max(turn.turn_number);
-                self.is_ready = true;
-                if turn.message_ids.is_empty() && turn.origin == TurnOrigin::Prompt {
-                    self.promised.pop_front();
-                }
-                turn.message_ids.iter().for_each(|id| self.keep_promise(&id.decode()));
-                if let Some(prompt) = &turn.prompt {
-                    let prompt = prompt.to_string();
-                    self.entitle(&prompt);
-                }
-                self.running = Running { steps: 1, ..Running::default() };
-            }
-            EventKind::TurnCompleted(turn) => {
-                turn.turn_number += self.turns_before;
-                self.has_answer = true;
-                self.turn_over(TurnEnd::Completed, Some(turn.usage), turn.cost_usd);
-                if let Some(Wanted::Same(asked) | Wanted::Copy(asked)) = self.asked.take() {
-                    self.refusal =
-                        Refusal::Due(format!("the agent never said that it resumed {asked}"));
-                }
-            }
+            EventKind::UsageReported(report) => return self.usage_reported(report),
+            EventKind::SessionEnded(ended) => return self.session_ended(ended),
+            EventKind::TurnStarted(turn) => self.turn_started(turn),
+            EventKind::TurnCompleted(turn) => self.turn_completed(turn),
             EventKind::TurnFailed(turn) => {
                 turn.turn_number += self.turns_before;
                 self.turn_over(turn.reason.into(), turn.usage, turn.cost_usd);
             }
-            EventKind::ToolStarted(tool) => {
-                self.has_answer = true;
-                self.step(main);
-                let id = tool.tool_id.to_string();
-                if self.agent_tools.shell_moves
-                    && tool.kind == ToolKind::Execute
-                    && !self.stays_put(tool)
-                {
-                    self.moved |= self.shells.len() >= OPEN_LIMIT;
-                    if !self.moved {
-                        self.shells.insert(id.clone());
-                    }
-                }
-                if self.tools.len() < OPEN_LIMIT {
-                    self.tools.insert(
-                        id.clone(),
-                        Tool {
-                            name: tool.tool_name.to_string(),
-                            is_title: tool.title.as_ref() == Some(&tool.tool_name),
-                            kind: tool.kind,
-                            server: tool.server.as_ref().map(Text::to_string),
-                        },
-                    );
-                }
-                open(&mut self.record.open.tools, id, &draft.agent, None);
-            }
+            EventKind::ToolStarted(tool) => self.tool_started(tool, &draft.agent),
             EventKind::ToolCompleted(tool) => self.tool_over(&tool.tool_id, main, true),
             EventKind::ToolFailed(tool) => {
                 let has_run = match tool.reason {
@@ -327,30 +291,74 @@ impl Book {
                 self.record.open.requests.remove(&*id);
             }
             EventKind::StatusChanged(status) => self.status(status),
-            EventKind::UsageReported(report) => {
-                if let Some(cost) = report.total_cost_usd {
-                    self.running.total_cost = Some(cost);
-                }
-                let counted = report.message_id.as_ref().is_none_or(|id| {
-                    self.running.counted.len() < OPEN_LIMIT
-                        && self.running.counted.insert(id.to_string())
-                });
-                if let Some(usage) = report.usage.filter(|_| counted) {
-                    self.running.usage = self.running.usage.plus(&usage);
-                }
-                return;
-            }
-            EventKind::SessionEnded(ended) => {
-                self.record.summary.reason = Some(ended.reason);
-                self.record.summary.error = ended.error.as_ref().map(Text::to_string);
-                self.record.summary.state = SessionState::Ended;
-                self.record.open = Default::default();
-                self.requests.clear();
-                self.changed = true;
-                return;
-            }
         }
         self.refresh();
+    }
+
+    fn turn_started(&mut self, turn: &mut TurnStarted<'_>) {
+        turn.turn_number += self.turns_before;
+        self.record.open.turn = Some(turn.turn_number);
+        self.record.summary.turns = self.record.summary.turns.max(turn.turn_number);
+        self.is_ready = true;
+        if turn.message_ids.is_empty() && turn.origin == TurnOrigin::Prompt {
+            self.promised.pop_front();
+        }
+        turn.message_ids.iter().for_each(|id| self.keep_promise(&id.decode()));
+        if let Some(prompt) = &turn.prompt {
+            let prompt = prompt.to_string();
+            self.entitle(&prompt);
+        }
+        self.running = Running { steps: 1, ..Running::default() };
+    }
+
+    fn turn_completed(&mut self, turn: &mut TurnCompleted<'_>) {
+        turn.turn_number += self.turns_before;
+        self.has_answer = true;
+        self.turn_over(TurnEnd::Completed, Some(turn.usage), turn.cost_usd);
+        if let Some(Wanted::Same(asked) | Wanted::Copy(asked)) = self.asked.take() {
+            self.refusal = Refusal::Due(format!("the agent never said that it resumed {asked}"));
+        }
+    }
+
+    fn tool_started(&mut self, tool: &ToolStarted<'_>, agent: &Agent<'_>) {
+        self.has_answer = true;
+        self.step(agent.parent.is_none());
+        let id = tool.tool_id.to_string();
+        let may_move = self.agent_tools.shell_moves && tool.kind == ToolKind::Execute;
+        if may_move && !self.stays_put(tool) {
+            self.moved |= self.shells.len() >= OPEN_LIMIT;
+            if !self.moved {
+                self.shells.insert(id.clone());
+            }
+        }
+        if self.tools.len() < OPEN_LIMIT {
+            let known = Tool {
+                name: tool.tool_name.to_string(),
+                is_title: tool.title.as_ref() == Some(&tool.tool_name),
+                kind: tool.kind,
+                server: tool.server.as_ref().map(Text::to_string),
+            };
+            self.tools.insert(id.clone(), known);
+        }
+        open(&mut self.record.open.tools, id, agent, None);
+    }
+
+    fn usage_reported(&mut self, report: &UsageReported<'_>) {
+        if let Some(cost) = report.total_cost_usd {
+            self.running.total_cost = Some(cost);
+        }
+        if let Some(usage) = report.usage {
+            self.running.count(report.message_id.as_ref(), usage);
+        }
+    }
+
+    fn session_ended(&mut self, ended: &SessionEnded<'_>) {
+        self.record.summary.reason = Some(ended.reason);
+        self.record.summary.error = ended.error.as_ref().map(Text::to_string);
+        self.record.summary.state = SessionState::Ended;
+        self.record.open = Default::default();
+        self.requests.clear();
+        self.changed = true;
     }
 
     /// A request waits from now on; the event of that number raises it.

@@ -6,13 +6,16 @@ mod bounds;
 mod turns;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use agentwire_dialects::agent::Capabilities;
+use agentwire_protocol::event::TurnCompleted;
 use agentwire_protocol::usage::{ModelUsage, plus_cost};
 use agentwire_protocol::{ErrorCode, GatewayError, Json, SessionConfig, TokenUsage};
 use jsonschema::Validator;
+use tokio::sync::oneshot;
 
-use self::answer::cut;
+use self::answer::{Judged, cut};
 use super::queued_prompt::Entry;
 use crate::blocking::blocking;
 
@@ -31,7 +34,7 @@ const WAITING_BYTES: usize = 64 << 20;
 /// The schema of a session, and how far its turn is.
 #[derive(Debug)]
 pub(crate) struct Structured {
-    validator: Validator,
+    validator: Arc<Validator>,
     weight: bounds::Weight,
     schema: Json<'static>,
     /// What the main agent has said since its last tool call.
@@ -39,6 +42,8 @@ pub(crate) struct Structured {
     /// It said more than is kept.
     is_overlong: bool,
     stage: Stage,
+    /// The turn's end waits until its answer is checked.
+    checking: Option<Checking>,
     /// How many turns of the agent's were parts of another one.
     merged: u64,
     /// Prompts that wait until the turn is over: the agent must not begin the next one before.
@@ -56,6 +61,17 @@ enum Stage {
     Asked(Box<Spent>),
     /// It works on its second answer.
     Again(Box<Spent>),
+}
+
+/// A large answer is checked.
+#[derive(Debug)]
+enum Checking {
+    Runs {
+        turn: Box<TurnCompleted<'static>>,
+        outcome: oneshot::Receiver<Judged>,
+    },
+    /// Nobody waits for it any more.
+    Dropped,
 }
 
 /// What the first part of a turn took.
@@ -100,12 +116,13 @@ impl Structured {
             Ok::<_, GatewayError>((weight, validator))
         })?;
         Ok(Some(Self {
-            validator,
+            validator: Arc::new(validator),
             weight,
             schema: format.schema.clone(),
             answer: String::new(),
             is_overlong: false,
             stage: Stage::First,
+            checking: None,
             merged: 0,
             waiting: VecDeque::new(),
         }))

@@ -1,5 +1,9 @@
 //! The agent's process, and what is to become of it: one for the session, or one for each turn.
 
+use std::time::Duration;
+
+use tokio::time::Instant;
+
 use super::agent::{Happening, Origin, Running};
 use super::escalation::Escalation;
 use crate::process::TreeSignal;
@@ -9,7 +13,7 @@ use crate::process::TreeSignal;
 pub(super) struct Supervisor {
     process: Option<Running>,
     /// Signals that follow if it does not do what it must.
-    pub(super) escalation: Escalation,
+    escalation: Escalation,
     /// What its next process goes on with.
     origin: Origin,
     due: Option<Due>,
@@ -67,6 +71,40 @@ impl Supervisor {
         }
     }
 
+    /// The turn was interrupted: if it has not ended by then, signals follow.
+    pub(super) fn interrupted(&mut self, at: Instant, turn: Option<u64>) {
+        self.escalation.interrupt(at, turn);
+    }
+
+    /// The process is to end: that signal comes then, and stronger ones after it.
+    pub(super) fn end_by(&mut self, at: Instant, signal: TreeSignal) {
+        self.escalation.end(at, signal);
+    }
+
+    /// Nothing is done any more, or another turn runs: what an interrupt was for is reached.
+    pub(super) fn calm(&mut self, is_idle: bool, turn: Option<u64>) {
+        self.escalation.calm(is_idle, turn);
+    }
+
+    /// Whether a signal is to come.
+    pub(super) fn awaits_signal(&self) -> bool {
+        self.escalation.is_on()
+    }
+
+    /// When the next signal comes.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.escalation.deadline()
+    }
+
+    /// Sends the signal that is due; a stronger one comes after that pause.
+    pub(super) fn send_due(&mut self, now: Instant, pause: Duration) {
+        if let Some(signal) = self.escalation.due(now, pause) {
+            // What is paused hears no other.
+            self.signal(TreeSignal::Continue);
+            self.signal(signal);
+        }
+    }
+
     /// The conversation that the next process goes on with.
     pub(super) fn origin(&self) -> &Origin {
         &self.origin
@@ -93,5 +131,64 @@ impl Supervisor {
             Some(process) => process.next(may_gather).await,
             None => std::future::pending().await,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_agent_comes_before_the_processes_of_its_prompts() {
+        for order in [[Due::Agent, Due::Process], [Due::Process, Due::Agent]] {
+            let mut supervisor = Supervisor::default();
+            order.into_iter().for_each(|due| supervisor.want(due));
+            assert_eq!(supervisor.take_due(), Some(Due::Agent), "{order:?}");
+            assert_eq!(supervisor.take_due(), None, "{order:?}");
+        }
+        let mut supervisor = Supervisor::default();
+        supervisor.want(Due::Process);
+        supervisor.want(Due::Process);
+        assert_eq!(supervisor.take_due(), Some(Due::Process));
+        assert_eq!(supervisor.take_due(), None);
+    }
+
+    #[test]
+    fn nothing_starts_after_the_end() {
+        let mut supervisor = Supervisor::default();
+        supervisor.want(Due::Agent);
+        supervisor.end();
+        assert_eq!(supervisor.take_due(), None);
+        assert!(!supervisor.has_process());
+    }
+
+    #[test]
+    fn the_next_process_goes_on_with_what_the_last_one_told() {
+        let origin = Origin { resume: Some("a".to_owned()), fork: true };
+        let mut supervisor = Supervisor::new(origin);
+        assert!(supervisor.origin().fork);
+        supervisor.resume_from("b".to_owned());
+        let origin = supervisor.origin();
+        assert_eq!((origin.resume.as_deref(), origin.fork), (Some("b"), false));
+    }
+
+    #[test]
+    fn signals_follow_an_interrupt_until_its_turn_is_over() {
+        let (start, second) = (Instant::now(), Duration::from_secs(1));
+        let mut supervisor = Supervisor::default();
+        assert!(!supervisor.awaits_signal());
+        supervisor.interrupted(start + second, Some(1));
+        assert_eq!(supervisor.deadline(), Some(start + second));
+        supervisor.send_due(start, second);
+        assert_eq!(supervisor.deadline(), Some(start + second), "not yet");
+        supervisor.send_due(start + second, 2 * second);
+        assert_eq!(supervisor.deadline(), Some(start + 3 * second));
+        supervisor.calm(false, Some(1));
+        assert!(supervisor.awaits_signal());
+        supervisor.calm(false, Some(2));
+        assert!(!supervisor.awaits_signal());
+        supervisor.end_by(start, TreeSignal::Terminate);
+        supervisor.calm(true, None);
+        assert!(supervisor.awaits_signal(), "the process has not ended");
     }
 }

@@ -2,6 +2,9 @@
 //! are put to somebody, unless they are trusted as they are. Until that is settled, no process runs and
 //! commands wait.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -100,6 +103,51 @@ impl Trusting {
         }
     }
 
+    /// Ends the rest, if it is over by now.
+    fn has_rested(&mut self, now: Instant) -> bool {
+        let is_over = self.rests_until().is_some_and(|until| until <= now);
+        if is_over {
+            self.rest = Rest::Over;
+        }
+        is_over
+    }
+
+    /// Keeps a command until the agent starts, if there is room.
+    fn keep(&mut self, call: Call, command: Command) -> Result<(), GatewayError> {
+        let size = weight(&command);
+        if self.waiting.len() >= WAITING || self.bytes + size > WAITING_BYTES {
+            let message = match self.asked {
+                Some(_) => "too much waits until somebody says whether the directory is trusted",
+                None => "too much waits until the agent starts in the next minute",
+            };
+            return Err(GatewayError::new(ErrorCode::Overloaded, message));
+        }
+        self.bytes += size;
+        self.waiting.push_back((call, command));
+        Ok(())
+    }
+
+    /// All that waits, in order.
+    fn take_waiting(&mut self) -> VecDeque<(Call, Command)> {
+        self.bytes = 0;
+        std::mem::take(&mut self.waiting)
+    }
+
+    /// The prompts that wait; other commands stay.
+    fn take_prompts(&mut self) -> Vec<Prompt> {
+        let mut prompts = Vec::new();
+        for (call, command) in self.take_waiting() {
+            match command {
+                Command::Prompt(prompt) => prompts.push(prompt),
+                other => {
+                    self.bytes += weight(&other);
+                    self.waiting.push_back((call, other));
+                }
+            }
+        }
+        prompts
+    }
+
     /// Whether a prompt waits with it.
     pub(super) fn has_prompt(&self) -> bool {
         self.waiting.iter().any(|(_, command)| matches!(command, Command::Prompt(_)))
@@ -127,8 +175,7 @@ impl Actor {
 
     /// The time has come for the agent to start.
     pub(super) fn end_rest(&mut self, now: Instant) {
-        if self.trusting.rests_until().is_some_and(|until| until <= now) {
-            self.trusting.rest = Rest::Over;
+        if self.trusting.has_rested(now) {
             self.supervisor.want(Due::Agent);
         }
     }
@@ -153,8 +200,7 @@ impl Actor {
         if self.trusting.is_waiting() {
             return;
         }
-        self.trusting.bytes = 0;
-        for (call, command) in std::mem::take(&mut self.trusting.waiting) {
+        for (call, command) in self.trusting.take_waiting() {
             self.release(call, command);
         }
     }
@@ -360,23 +406,12 @@ impl Actor {
         call: Call,
         command: Command,
     ) -> Result<(), GatewayError> {
-        let size = weight(&command);
-        let trusting = &mut self.trusting;
-        if trusting.waiting.len() >= WAITING || trusting.bytes + size > WAITING_BYTES {
-            let message = match trusting.asked {
-                Some(_) => "too much waits until somebody says whether the directory is trusted",
-                None => "too much waits until the agent starts in the next minute",
-            };
-            return Err(GatewayError::new(ErrorCode::Overloaded, message));
-        }
-        trusting.bytes += size;
-        let Command::Prompt(prompt) = command else {
-            trusting.waiting.push_back((call, command));
-            return Ok(());
-        };
+        let Command::Prompt(prompt) = command else { return self.trusting.keep(call, command) };
         let id = prompt.message_id.clone().unwrap_or_default();
-        self.core.book.entitle(&prompt.text);
-        self.trusting.waiting.push_back((NOBODY, Command::Prompt(prompt)));
+        self.trusting.keep(NOBODY, Command::Prompt(prompt))?;
+        if let Some((_, Command::Prompt(prompt))) = self.trusting.waiting.back() {
+            self.core.book.entitle(&prompt.text);
+        }
         self.queued(&id);
         self.core.answer(call, Ok(taken(&id)));
         Ok(())
@@ -403,15 +438,8 @@ impl Actor {
 
     /// Prompts that wait for the question are turns that failed.
     pub(super) fn fail_waiting(&mut self, failure: TurnFailure, reason: &str) {
-        let is_prompt = |(_, command): &(Call, Command)| matches!(command, Command::Prompt(_));
-        let (prompts, others): (VecDeque<_>, VecDeque<_>) =
-            std::mem::take(&mut self.trusting.waiting).into_iter().partition(is_prompt);
-        self.trusting.bytes = others.iter().map(|(_, command)| weight(command)).sum();
-        self.trusting.waiting = others;
-        for (_, command) in prompts {
-            if let Command::Prompt(prompt) = command {
-                self.fail_prompt(prompt, failure, reason);
-            }
+        for prompt in self.trusting.take_prompts() {
+            self.fail_prompt(prompt, failure, reason);
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Finds the directories below a project that have a `.claude` of their own. No directory is passed over:
+//! Finds the directories below a project that have a directory of an agent in them. No directory is passed over:
 //! an agent can work on files in any of them. If there are too many, that is reported.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::fs::{self, FileType};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -10,9 +10,6 @@ use std::time::{Duration, Instant};
 
 use super::survey::PATIENCE;
 use crate::path_walk::{is_mount, reach};
-
-/// The directory that is looked for.
-const NAME: &str = ".claude";
 
 /// How much is looked at.
 #[derive(Clone, Copy, Debug)]
@@ -29,9 +26,10 @@ impl Default for Limits {
     }
 }
 
-/// Calls `found` with each such directory, and says what was left out.
+/// Calls `found` with each directory that has one of these in it, and says what was left out.
 pub(super) fn walk<'t>(
     tops: impl Iterator<Item = &'t Path>,
+    names: &BTreeSet<&str>,
     limits: Limits,
     mut found: impl FnMut(&Path),
 ) -> Option<&'static str> {
@@ -75,7 +73,8 @@ pub(super) fn walk<'t>(
             if !can_lead_on(kind) {
                 continue;
             }
-            if entry.file_name().eq_ignore_ascii_case(NAME) {
+            let own = entry.file_name();
+            if names.iter().any(|name| own.eq_ignore_ascii_case(name)) {
                 found(&at);
             }
             let queue = if kind.is_symlink() { &mut links } else { &mut directories };

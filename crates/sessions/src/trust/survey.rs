@@ -8,6 +8,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
+use agentwire_dialects::programs;
 use agentwire_dialects::project::{Above, Form, ProjectFile, Reading};
 use rustix::fs::OFlags;
 use serde::Serialize;
@@ -138,7 +139,9 @@ pub(super) fn survey_within(
     let nested: Vec<ProjectFile> = files.iter().filter(|file| file.below).copied().collect();
     if !nested.is_empty() {
         let tops = std::iter::once(directory).chain(further.iter().map(PathBuf::as_path));
-        let left_out = nested::walk(tops, limits, |at| {
+        let names: BTreeSet<&str> =
+            nested.iter().filter_map(|file| file.path.split('/').next()).collect();
+        let left_out = nested::walk(tops, &names, limits, |at| {
             nested.iter().for_each(|file| search.look(at, file));
         });
         search.left_out = search.left_out.or(left_out);
@@ -384,9 +387,8 @@ impl<'s> Search<'s> {
 
 /// A word of a command as a path in the project, if it can be one.
 fn placed(word: &str) -> Option<&str> {
-    const HERE: [&str; 4] =
-        ["${CLAUDE_PROJECT_DIR}/", "$CLAUDE_PROJECT_DIR/", "${workspacePath}/", "$PWD/"];
-    let word = HERE.iter().find_map(|here| word.strip_prefix(here)).unwrap_or(word);
+    let mut here = programs().iter().flat_map(|program| program.project_prefixes).chain(&["$PWD/"]);
+    let word = here.find_map(|here| word.strip_prefix(here)).unwrap_or(word);
     (!word.is_empty() && word.len() < 1024 && !word.contains(['\0', '$', '*'])).then_some(word)
 }
 

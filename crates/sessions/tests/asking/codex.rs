@@ -135,3 +135,34 @@ async fn a_request_is_judged_with_what_its_call_started_as() {
         }
     }
 }
+
+/// What the agent has used counts before its next call, however fast it asks.
+#[tokio::test]
+async fn a_budget_holds_before_the_next_call_of_codex() {
+    let used = |tokens: u64| {
+        let tokens = json!({ "totalTokens": tokens, "inputTokens": tokens, "outputTokens": 0,
+            "cachedInputTokens": 0, "reasoningOutputTokens": 0 });
+        json!({ "method": "thread/tokenUsage/updated", "params": { "threadId": "t1",
+            "turnId": "u1", "tokenUsage": { "last": tokens, "total": tokens } } })
+    };
+    let make = json!({ "command": "make", "cwd": "/w" });
+    for (limit, tokens, is_reached) in [
+        (json!({ "maxBudgetTokens": 1000 }), 1000, true),
+        (json!({ "maxBudgetTokens": 1000 }), 999, false),
+        (json!({ "maxBudgetUsd": 0.001 }), 1_000_000, true),
+        (json!({ "maxBudgetUsd": 1000.0 }), 1000, false),
+    ] {
+        for on_limit in ["ask", "fail"] {
+            let turn = [
+                used(tokens),
+                item("started", "inProgress", &shell("make")),
+                asks("commandExecution", make.clone()),
+            ];
+            let mut config = json!({ "approvalMode": "autoAll", "onLimit": on_limit });
+            config.as_object_mut().unwrap().extend(limit.as_object().unwrap().clone());
+            let session = start(&turn, false, config).await;
+            super::keeps_limit(session, is_reached, on_limit == "ask", r#""decision":"accept""#)
+                .await;
+        }
+    }
+}

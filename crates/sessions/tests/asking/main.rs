@@ -481,3 +481,44 @@ async fn a_mode_that_approves_is_the_gateways() {
     assert!(!session.heard().contains("set_mode"));
     session.end().await;
 }
+
+/// A turn that reaches a budget ends with it, and the agent is never told `allows`.
+async fn keeps_limit(mut session: Session, is_reached: bool, asks: bool, allows: &str) {
+    if !is_reached {
+        session.completed().await;
+        assert!(session.heard().contains(allows));
+        session.end().await;
+        return;
+    }
+    if asks {
+        let id = session
+            .until(|kind| match kind {
+                EventKind::RequestRaised(request) => {
+                    Some(request.request_id.to_string()).filter(|id| id.starts_with("limit-"))
+                }
+                _ => None,
+            })
+            .await;
+        session.settle(Settlement::deny(id.as_str(), "no")).await.unwrap();
+    }
+    let failed = session.failed().await;
+    assert_eq!(failed.reason, TurnFailure::Budget, "{failed:?}");
+    assert!(!session.heard().contains(allows), "{}", session.heard());
+    session.end().await;
+}
+
+/// An agent that says what the session has cost so far: that counts before its next call.
+#[tokio::test]
+async fn a_budget_holds_before_the_next_call() {
+    for (cost, is_reached) in [(0.5, true), (0.4, false)] {
+        for on_limit in ["ask", "fail"] {
+            let cost = json!({ "used": 1, "size": 10,
+                "cost": { "amount": cost, "currency": "USD" } });
+            let turn = vec![update(cost, "usage_update"), permission(shell("make"))];
+            let config = json!({ "approvalMode": "autoAll", "onLimit": on_limit,
+                "maxBudgetUsd": 0.5 });
+            let session = Script::new(turn, false).start(config).await;
+            keeps_limit(session, is_reached, on_limit == "ask", r#""optionId":"once""#).await;
+        }
+    }
+}

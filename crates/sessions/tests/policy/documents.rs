@@ -9,7 +9,7 @@ use agentwire_protocol::AgentType;
 use agentwire_protocol::event::ToolKind;
 use agentwire_sessions::session::policy::PROTECTED;
 use agentwire_sessions::session::policy::escapes::{
-    CONFIG_KEYS, ESCAPES, EVERYWHERE, FORMATS, WRAPPERS,
+    CONFIG_KEYS, ESCAPES, EVERYWHERE, FORMATS, OUTSIDE, WRAPPERS,
 };
 use agentwire_sessions::session::policy::readonly::READERS;
 
@@ -73,7 +73,8 @@ fn the_lists_are_those_of_the_code() {
     let keys = format!("sets only these keys: `{}`. Any", CONFIG_KEYS.join("` `"));
     let everywhere = format!("before `--`: `{}`. Case", EVERYWHERE.join("` `"));
     let formats = format!("is a format: `{}`, `jsonpath", FORMATS.join("` `"));
-    for part in [keys, everywhere, formats] {
+    let outside = format!("out of the current directory: `{}`.", OUTSIDE.join("` `"));
+    for part in [keys, everywhere, outside, formats] {
         assert!(DOCUMENT.contains(&part), "docs/policy.md has not:\n{part}");
     }
     let wrappers = format!("`{}`\n", WRAPPERS.join("` `"));

@@ -2,7 +2,7 @@ use agentwire_protocol::AgentType;
 
 use super::*;
 
-fn row(version: &str, scenarios: &[(&str, Option<&str>)], seen: Seen) -> Row {
+fn row(version: &str, scenarios: &[(&str, Option<&str>)], observed: Observed) -> Row {
     let column = Column {
         name: "parrot".to_owned(),
         agent: AgentType::Acp,
@@ -16,22 +16,22 @@ fn row(version: &str, scenarios: &[(&str, Option<&str>)], seen: Seen) -> Row {
     };
     let known =
         Residue { messages: ["old".to_owned()].into(), fields: ["text age".to_owned()].into() };
-    Row::new(column, seen, &known)
+    Row::new(column, observed, &known)
 }
 
-fn seen(messages: &[&str], fields: &[&str]) -> Seen {
+fn observed(messages: &[&str], fields: &[&str]) -> Observed {
     let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     let examples = messages.iter().map(|name| ((*name).to_owned(), format!("{{`{name}`}}")));
-    Seen {
+    Observed {
         residue: Residue { messages: owned(messages), fields: owned(fields) },
         examples: examples.collect(),
     }
 }
 
 #[test]
-fn what_is_known_is_no_drift() {
+fn known_residue_is_no_drift() {
     let report =
-        Report { rows: vec![row("1.1.0", &[("text", None)], seen(&["old"], &["text age"]))] };
+        Report { rows: vec![row("1.1.0", &[("text", None)], observed(&["old"], &["text age"]))] };
     assert!(!report.has_drift());
     assert_eq!(
         report.text(),
@@ -43,9 +43,9 @@ fn what_is_known_is_no_drift() {
 }
 
 #[test]
-fn what_is_new_or_fails_is_told() {
+fn new_residue_and_failures_are_reported() {
     let scenarios = [("text", None), ("shell", Some("no end\n  came"))];
-    let found = seen(&["old", "new\u{1b}"], &["text age", "text mood"]);
+    let found = observed(&["old", "new\u{1b}"], &["text age", "text mood"]);
     let report = Report { rows: vec![row("1.1.0", &scenarios, found)] };
     assert!(report.has_drift());
     assert_eq!(
@@ -57,12 +57,12 @@ fn what_is_new_or_fails_is_told() {
          - failed: `shell`: `no end came`\n\
          - new message: `new\u{fffd}`: `` {`new\u{fffd}`} ``\n\
          - new field: `text mood`\n\n\
-         there is drift\n"
+         drift found\n"
     );
     let text = report.text();
     assert!(text.contains("failed       shell\n               no end came\n"), "{text}");
     let json: Value = serde_json::from_str(&report.json()).expect("JSON");
-    let told = &json["programs"][0];
-    assert_eq!((&json["drift"], &told["newFields"]), (&json!(true), &json!(["text mood"])));
-    assert_eq!(told["failed"]["shell"], "no end\n  came");
+    let program = &json["programs"][0];
+    assert_eq!((&json["drift"], &program["newFields"]), (&json!(true), &json!(["text mood"])));
+    assert_eq!(program["failed"]["shell"], "no end\n  came");
 }

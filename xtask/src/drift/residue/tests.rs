@@ -4,7 +4,7 @@ use serde_json::json;
 use super::*;
 
 /// The log of a session in which the agent wrote these lines.
-fn seen(agent: AgentType, driver_name: &str, lines: &[&str]) -> Seen {
+fn observed(agent: AgentType, driver_name: &str, lines: &[&str]) -> Observed {
     let dialect = driver(agent, Some(driver_name)).expect("a driver");
     let log: String = lines
         .iter()
@@ -19,9 +19,9 @@ fn seen(agent: AgentType, driver_name: &str, lines: &[&str]) -> Seen {
             )
         })
         .collect();
-    let mut seen = Seen::default();
-    seen.read(dialect, &log).expect("a log");
-    seen
+    let mut observed = Observed::default();
+    observed.read(dialect, &log).expect("a log");
+    observed
 }
 
 const INIT: &str =
@@ -30,16 +30,16 @@ const SAYS: &str = r#"{"type":"message","timestamp":"2026-01-01T00:00:00Z","role
 
 #[test]
 fn an_invented_message_and_an_invented_field_are_new() {
-    let known = seen(AgentType::Gemini, "stream-json", &[INIT, SAYS]).residue;
-    let same = seen(AgentType::Gemini, "stream-json", &[INIT, SAYS, SAYS]);
+    let known = observed(AgentType::Gemini, "stream-json", &[INIT, SAYS]).residue;
+    let same = observed(AgentType::Gemini, "stream-json", &[INIT, SAYS, SAYS]);
     assert_eq!(same.residue.beyond(&known), Residue::default());
 
     let field = SAYS.replace("\"delta\"", "\"mood\":{\"joy\":0.5},\"delta\"");
     let message = r#"{"type":"horoscope","timestamp":"2026-01-01T00:00:00Z","sign":"leo"}"#;
-    let found = seen(AgentType::Gemini, "stream-json", &[INIT, &field, message]);
+    let found = observed(AgentType::Gemini, "stream-json", &[INIT, &field, message]);
     let new = found.residue.beyond(&known);
     assert_eq!(new.messages, ["horoscope".to_owned()].into());
-    // The fields of a message that nobody knows are not told one by one.
+    // The fields of an unknown message are not listed one by one.
     assert_eq!(new.fields, ["message mood".to_owned()].into());
     assert_eq!(found.examples["horoscope"], message);
 }
@@ -49,11 +49,11 @@ fn a_new_kind_of_a_known_message_is_new() {
     let init =
         r#"{"type":"system","subtype":"init","session_id":"a","tools":[],"model":"m","cwd":"/"}"#;
     let weather = r#"{"type":"system","subtype":"weather","session_id":"a","sky":"blue"}"#;
-    let known = seen(AgentType::Claude, "stream-json", &[init]).residue;
-    let found = seen(AgentType::Claude, "stream-json", &[init, weather]).residue.beyond(&known);
+    let known = observed(AgentType::Claude, "stream-json", &[init]).residue;
+    let found = observed(AgentType::Claude, "stream-json", &[init, weather]).residue.beyond(&known);
     assert_eq!(found.messages, ["system/weather".to_owned()].into());
 
-    // A field that is known of one kind is new in another.
+    // A field that is known in one kind of message is new in another.
     let update = |kind: &str, more: &str| {
         format!(
             r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"a","update":{{"sessionUpdate":"{kind}","content":{{"type":"text","text":"Hi"}}{more}}}}}}}"#
@@ -63,7 +63,7 @@ fn a_new_kind_of_a_known_message_is_new() {
     let before = [update(speech, r#","aside":1"#), update(thought, "")];
     let after = [update(speech, r#","aside":1"#), update(thought, r#","aside":1"#)];
     let read = |lines: &[String; 2]| {
-        seen(AgentType::Acp, "acp", &lines.each_ref().map(String::as_str)).residue
+        observed(AgentType::Acp, "acp", &lines.each_ref().map(String::as_str)).residue
     };
     let new = read(&after).beyond(&read(&before));
     let expected = format!("session/update/{thought} params.update.aside");
@@ -71,7 +71,7 @@ fn a_new_kind_of_a_known_message_is_new() {
 }
 
 #[test]
-fn names_of_things_are_no_news() {
+fn names_of_things_are_ignored() {
     assert_eq!(without_names("modelUsage.claude-opus-4-5.webSearches"), "modelUsage.*.webSearches");
     assert_eq!(without_names("stats.models.gemini-2.5-pro.tokens"), "stats.models.*.tokens");
     assert_eq!(without_names("items[].id"), "items[].id");
@@ -80,13 +80,13 @@ fn names_of_things_are_no_news() {
     assert_eq!(name(&json!({ "type": "two words", "subtype": "x" })), "two_words/x");
 }
 
-/// What is only kept may yet grow: a reply of which nothing is read, for one.
+/// A message that is only logged may gain fields, such as a reply that is never read.
 #[test]
-fn a_field_of_a_message_that_is_only_kept_is_new() {
+fn a_new_field_of_a_logged_message_is_new() {
     let kept = |more: &str| {
         let line =
             format!(r#"{{"type":"horoscope","timestamp":"2026","sign":{{"name":"leo"{more}}}}}"#);
-        seen(AgentType::Gemini, "stream-json", &[INIT, &line]).residue
+        observed(AgentType::Gemini, "stream-json", &[INIT, &line]).residue
     };
     let new = kept(r#","luck":{"money":true},"none":null"#).beyond(&kept(""));
     assert_eq!((new.messages.len(), new.fields), (0, ["horoscope sign.luck".to_owned()].into()));

@@ -99,6 +99,7 @@ const WORDS: Words = Words {
         Call::new("Edit", json!({ "file_path": path, "old_string": old, "new_string": new }))
     },
     read: |path| Call::new("Read", json!({ "file_path": path })),
+    list: |directory| Call::new("Glob", json!({ "pattern": "*", "path": directory })),
     question: |question, options| {
         let options = options.map(|label| json!({ "label": label, "description": label }));
         let question = json!({

@@ -82,6 +82,7 @@ pub(super) const HEADLESS: Agent = Agent {
         ("nobody to ask", NEVER_ASKS),
         ("protected files", NEVER_ASKS),
         ("always is exact", NEVER_ASKS),
+        ("always, every kind of call", NEVER_ASKS),
         ("secrets, command line", "it takes MCP servers from its own settings files only"),
         ("mode change", NEVER_ASKS),
         ("MCP server", OWN_SERVERS),
@@ -130,6 +131,7 @@ const WORDS: Words = Words {
         )
     },
     read: |path| Call::new("read_file", json!({ "file_path": path })),
+    list: |directory| Call::new("list_directory", json!({ "dir_path": directory })),
     question: |question, options| {
         let options = options.map(|label| json!({ "label": label, "description": label }));
         let question = json!({

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Server, Socket};
+use crate::shared::{Server, Socket};
 pub(super) use crate::specified::insights as check;
 
 pub(super) struct Page {

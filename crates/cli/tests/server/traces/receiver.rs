@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::harness::PATIENCE;
+use crate::shared::PATIENCE;
 
 pub(super) struct Receiver {
     pub(super) endpoint: String,

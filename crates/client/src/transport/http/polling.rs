@@ -1,4 +1,4 @@
-//! Long polls: a page at a time, for where nothing that stays open gets through.
+//! Long polling: one page at a time, for networks that close open connections.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,27 +9,27 @@ use futures_util::stream;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::requests::{Request, encode, strange};
-use super::{Shared, word};
+use super::http_client::{Request, encode, unexpected};
+use super::{Shared, profile_name};
 use crate::error::AgentError;
-use crate::lines::EventLines;
+use crate::event_lines::EventLines;
 use crate::transport::{Connection, Followed};
 
-/// How many events a page has at first, and at most. It has fewer if they are large, or if so many do not get
-/// through.
+/// The size of the first page, and the largest size. Pages shrink if events are large, or if a page does
+/// not arrive.
 pub(super) const FIRST: usize = 64;
 const PAGE: usize = 500;
 
-/// A page of so many bytes is large.
+/// A page of this many bytes is large, so the next one has fewer events.
 const LARGE: usize = 1 << 20;
 
-/// How much is handed on at once.
-const HANDED: usize = 128 << 10;
+/// How many bytes to pass on at once.
+const BATCH: usize = 128 << 10;
 
-/// How long the server waits for the first.
+/// How many seconds the server waits for the first event.
 const WAIT: u64 = 25;
 
-/// How much longer we wait for its answer.
+/// How much longer the client waits for the answer.
 const GRACE: Duration = Duration::from_secs(30);
 
 struct Pages {
@@ -37,7 +37,7 @@ struct Pages {
     session: SessionId,
     profile: Profile,
     position: u64,
-    /// Of the last page, what was not handed on.
+    /// The part of the last page that was not passed on yet.
     rest: EventLines,
     is_over: bool,
 }
@@ -55,7 +55,6 @@ struct Numbered {
     seq: u64,
 }
 
-/// Pages of a session after that event.
 pub(super) fn open(
     shared: Arc<Shared>,
     session: &SessionId,
@@ -77,35 +76,36 @@ pub(super) fn open(
 
 impl Pages {
     async fn next(&mut self) -> Result<Followed, AgentError> {
-        if self.rest.is_empty() && self.turn().await? {
+        if self.rest.is_empty() && self.fetch().await? {
             return Ok(Followed::End);
         }
-        Ok(Followed::Events(self.rest.take_front(HANDED)))
+        Ok(Followed::Events(self.rest.take_front(BATCH)))
     }
 
-    /// Gets the next page; says whether there is nothing more.
-    async fn turn(&mut self) -> Result<bool, AgentError> {
-        let server = self.shared.place.server()?;
+    /// Fetches the next page; returns whether the session is over.
+    async fn fetch(&mut self) -> Result<bool, AgentError> {
+        let server = self.shared.location.server()?;
         let limit = self.shared.page.load(Ordering::Relaxed);
         let path = format!(
             "/v1/sessions/{}/events?after={}&limit={limit}&wait={WAIT}&profile={}",
             encode(self.session.as_str()),
             self.position,
-            word(self.profile)
+            profile_name(self.profile)
         );
         let request = Request::get(&path, Duration::from_secs(WAIT) + GRACE);
-        let answer = self.shared.caller.call(&server, request).await;
+        let answer = self.shared.client.call(&server, request).await;
         let fits = answer.as_ref().is_ok_and(|page| page.len() < LARGE);
         let fitting = if fits { limit * 2 } else { limit / 2 };
         self.shared.page.store(fitting.clamp(1, PAGE), Ordering::Relaxed);
         let answer = answer?;
-        let nonsense = |error| strange(&server, format_args!("its answer cannot be read: {error}"));
-        let page: Page<'_> = serde_json::from_slice(&answer).map_err(nonsense)?;
+        let unreadable =
+            |error| unexpected(&server, format_args!("its answer cannot be read: {error}"));
+        let page: Page<'_> = serde_json::from_slice(&answer).map_err(unreadable)?;
         let numbered = page.events.iter().map(|event| {
             let number: Numbered = serde_json::from_str(event.get())?;
             Ok((number.seq, event.get()))
         });
-        let events = numbered.collect::<Result<Vec<_>, serde_json::Error>>().map_err(nonsense)?;
+        let events = numbered.collect::<Result<Vec<_>, serde_json::Error>>().map_err(unreadable)?;
         self.position = page.next;
         self.rest = EventLines::of(events);
         Ok(self.rest.is_empty() && page.ended)

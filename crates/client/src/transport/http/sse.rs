@@ -1,4 +1,4 @@
-//! Server-sent events: a stream for where no WebSocket gets through.
+//! Server-sent events, for networks that do not let WebSockets through.
 
 use std::time::Duration;
 
@@ -10,80 +10,78 @@ use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
 use tokio::time::timeout;
 
-use super::Unopened;
-use super::requests::{ANSWER, Caller, Request, refusal, strange};
+use super::OpenError;
+use super::http_client::{ANSWER_LIMIT, HttpClient, Request, refusal, unexpected};
 use crate::discovery::Server;
 use crate::error::AgentError;
-use crate::lines::Gathering;
+use crate::event_lines::EventLinesBuilder;
 use crate::transport::{Connection, Followed};
 
-/// What the stream is.
-const EVENTS: &str = "text/event-stream";
+const EVENT_STREAM: &str = "text/event-stream";
 
-/// The server answers and says something at once. Where that does not come, somebody on the way collects
-/// it; or the connection was long in coming, which it is not the second time.
+/// The server answers and sends something at once. If nothing arrives, a proxy collects the answer; or the
+/// connection was slow to open, which the second attempt rules out.
 const FIRST: Duration = Duration::from_secs(5);
 
-/// The server says something at least three times in that time; else the connection is dead.
+/// The server sends something at least three times in this time; otherwise the connection is dead.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// The longest refusal that is read.
+/// The size limit of a refusal.
 const REFUSAL: usize = 1 << 20;
 
-struct Reading {
+struct EventReader {
     body: Incoming,
     server: Server,
     parser: Parser,
     is_over: bool,
 }
 
-/// Opens the stream at that path.
 pub(super) async fn open(
-    caller: &Caller,
+    client: &HttpClient,
     server: Server,
     path: &str,
-) -> Result<Connection, Unopened> {
+) -> Result<Connection, OpenError> {
     let collected = |server: &Server| {
-        let why = "no stream comes through; something on the way collects it";
-        Unopened::Faltered(strange(server, why))
+        let why = "no stream arrives; a proxy may be collecting it";
+        OpenError::Stalled(unexpected(server, why))
     };
-    let asked = caller.open(&server, Request::get(path, FIRST), Some(EVENTS));
+    let asked = client.open(&server, Request::get(path, FIRST), Some(EVENT_STREAM));
     let answer = match timeout(FIRST, asked).await {
-        Ok(answer) => answer.map_err(Unopened::Faltered)?,
+        Ok(answer) => answer.map_err(OpenError::Stalled)?,
         Err(_) => return Err(collected(&server)),
     };
     if answer.status() == StatusCode::NO_CONTENT {
         return Ok(Box::pin(stream::iter([Ok(Followed::End)])));
     }
     let kind = answer.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    let is_stream = kind.is_some_and(|kind| kind.starts_with(EVENTS));
+    let is_stream = kind.is_some_and(|kind| kind.starts_with(EVENT_STREAM));
     if answer.status() != StatusCode::OK || !is_stream {
         let (head, body) = answer.into_parts();
         let body = timeout(FIRST, Limited::new(body, REFUSAL).collect()).await;
         let body = body.ok().and_then(Result::ok).map(|body| body.to_bytes()).unwrap_or_default();
         let refusal = refusal(&server, &http::Response::from_parts(head, body));
         return Err(match refusal.is_refusal() {
-            true => Unopened::Failed(refusal),
-            false => Unopened::Refused(refusal),
+            true => OpenError::Failed(refusal),
+            false => OpenError::Blocked(refusal),
         });
     }
-    let mut reading =
-        Reading { body: answer.into_body(), server, parser: Parser::default(), is_over: false };
-    match timeout(FIRST, reading.more()).await {
+    let mut reader =
+        EventReader { body: answer.into_body(), server, parser: Parser::default(), is_over: false };
+    match timeout(FIRST, reader.read_more()).await {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => return Err(Unopened::Faltered(error)),
-        Err(_) => return Err(collected(&reading.server)),
+        Ok(Err(error)) => return Err(OpenError::Stalled(error)),
+        Err(_) => return Err(collected(&reader.server)),
     }
-    Ok(Box::pin(stream::unfold(reading, |mut reading| async {
-        let next = reading.next().await?;
-        Some((next, reading))
+    Ok(Box::pin(stream::unfold(reader, |mut reader| async {
+        let next = reader.next().await?;
+        Some((next, reader))
     })))
 }
 
-impl Reading {
+impl EventReader {
     async fn next(&mut self) -> Option<Result<Followed, AgentError>> {
         loop {
-            let events = self.parser.gathered.take();
+            let events = self.parser.gathered.finish();
             if !events.is_empty() {
                 return Some(Ok(Followed::Events(events)));
             }
@@ -94,8 +92,8 @@ impl Reading {
                 self.is_over = true;
                 return Some(Ok(Followed::End));
             }
-            let more = timeout(SILENCE, self.more()).await.unwrap_or_else(|_| {
-                let why = format!("nothing came for {} s", SILENCE.as_secs());
+            let more = timeout(SILENCE, self.read_more()).await.unwrap_or_else(|_| {
+                let why = format!("no data for {} s", SILENCE.as_secs());
                 Err(AgentError::broken(&self.server, why))
             });
             if let Err(error) = more {
@@ -105,36 +103,35 @@ impl Reading {
         }
     }
 
-    /// Reads on.
-    async fn more(&mut self) -> Result<(), AgentError> {
+    async fn read_more(&mut self) -> Result<(), AgentError> {
         let frame = self.body.frame().await;
         let frame = frame.ok_or_else(|| AgentError::broken(&self.server, "the stream ended"))?;
         let frame = frame.map_err(|error| AgentError::broken(&self.server, error))?;
         if let Ok(bytes) = frame.into_data() {
-            self.parser.take(&bytes);
+            self.parser.feed(&bytes);
         }
-        match self.parser.unfinished() > ANSWER {
-            true => Err(strange(&self.server, "it sent an event that is too large")),
+        match self.parser.unfinished() > ANSWER_LIMIT {
+            true => Err(unexpected(&self.server, "it sent an event that is too large")),
             false => Ok(()),
         }
     }
 }
 
-/// Reads lines of a stream as they come, however they are cut.
+/// Parses the stream, wherever its chunks are split.
 #[derive(Default)]
 struct Parser {
-    /// A line that is not yet whole.
+    /// An incomplete line.
     rest: BytesMut,
-    /// The fields of the event that is not yet whole.
+    /// The fields of an incomplete event.
     id: Option<u64>,
     name: String,
     data: Option<Vec<u8>>,
-    gathered: Gathering,
+    gathered: EventLinesBuilder,
     has_ended: bool,
 }
 
 impl Parser {
-    fn take(&mut self, bytes: &[u8]) {
+    fn feed(&mut self, bytes: &[u8]) {
         let before = self.rest.len();
         self.rest.extend_from_slice(bytes);
         let mut looked = before;
@@ -146,7 +143,7 @@ impl Parser {
         }
     }
 
-    /// How many bytes wait for the rest of their event.
+    /// The bytes of the incomplete event.
     fn unfinished(&self) -> usize {
         self.rest.len() + self.data.as_ref().map_or(0, Vec::len)
     }
@@ -169,7 +166,7 @@ impl Parser {
                 }
                 None => self.data = Some(value.to_vec()),
             },
-            // Comments, and when to come back: that is decided elsewhere.
+            // Comments, and the retry delay, which `Backoff` decides.
             _ => {}
         }
     }
@@ -184,7 +181,7 @@ impl Parser {
                 }
             }
             "end" => self.has_ended = true,
-            // A gap is found where the gateway is asked how the session stands.
+            // A gap is found when the follower asks for the session's summary.
             _ => {}
         }
     }
@@ -195,30 +192,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn however_it_is_cut_it_reads_the_same() {
+    fn chunks_may_be_split_anywhere() {
         let text = "retry: 1000\n\n:\n\nid: 7\ndata: {\"a\":1}\n\nid: 8\r\ndata: {\"b\":\r\ndata:2}\r\n\r\nevent: resume\ndata: {}\n\nid:9\ndata:{}\n\nevent: end\ndata: {}\n\n";
         for size in 1..text.len() {
             let mut parser = Parser::default();
             for piece in text.as_bytes().chunks(size) {
                 assert!(!parser.has_ended);
-                parser.take(piece);
+                parser.feed(piece);
             }
             assert!(parser.has_ended);
-            let events = parser.gathered.take();
+            let events = parser.gathered.finish();
             let events: Vec<_> = events.iter().collect();
             assert_eq!(events, [(7, "{\"a\":1}"), (8, "{\"b\": 2}"), (9, "{}")], "{size}");
         }
     }
 
     #[test]
-    fn what_waits_is_counted_until_its_event_is_whole() {
+    fn incomplete_events_are_counted() {
         let mut parser = Parser::default();
         for (text, waiting) in
             [("data: 12", 8), ("34\n", 4), ("data: 5\nid: 1", 11), ("\n", 6), ("\n", 0)]
         {
-            parser.take(text.as_bytes());
+            parser.feed(text.as_bytes());
             assert_eq!(parser.unfinished(), waiting, "{text}");
         }
-        assert_eq!(parser.gathered.take().len(), 1);
+        assert_eq!(parser.gathered.finish().len(), 1);
     }
 }

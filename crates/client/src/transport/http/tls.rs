@@ -1,4 +1,4 @@
-//! TLS: a server must be who its address says, or show the very certificate that it wrote down.
+//! TLS: a server must match its address, or show exactly the certificate that it published.
 
 use std::io;
 use std::path::Path;
@@ -21,13 +21,12 @@ use tokio_rustls::rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
 };
 
-use super::wire::Wire;
+use super::dial::Wire;
 use crate::discovery::{Server, Trust};
 
-/// What connections are made with. To make it reads the certificates of the system, which takes a while.
+/// The TLS configuration. Building it reads the system's certificates, which takes a while.
 pub(crate) type Prepared = Arc<OnceCell<Arc<ClientConfig>>>;
 
-/// Encrypts a connection.
 pub(super) async fn wrap(server: &Server, stream: TcpStream) -> io::Result<Wire> {
     let name = ServerName::try_from(server.host().to_owned()).map_err(io::Error::other)?;
     let trust = server.trust();
@@ -50,12 +49,11 @@ fn config(trust: &Trust) -> io::Result<ClientConfig> {
             io::Error::other(format!("failed to read the certificate in server.json: {error}"))
         })?;
         let own = CertificateDer::from(own);
-        let verifier = Arc::new(Own { own, provider });
+        let verifier = Arc::new(PinnedCertificate { own, provider });
         let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
         return Ok(builder.with_no_client_auth());
     }
-    // What the system trusts (`SSL_CERT_FILE` names another list); one that cannot be read leaves the
-    // others.
+    // The system's certificates (`SSL_CERT_FILE` names another list). Unreadable ones are skipped.
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if let Some(path) = &trust.authorities {
@@ -74,15 +72,15 @@ fn certificates(path: &Path) -> io::Result<Vec<CertificateDer<'static>>> {
     })
 }
 
-/// Takes the one certificate that the server on this machine has written down, for whatever name it
-/// is: who can read that can read the token, too.
+/// Accepts only the certificate that the server on this machine published, for any name. Anyone who can
+/// read that file can also read the token.
 #[derive(Debug)]
-struct Own {
+struct PinnedCertificate {
     own: CertificateDer<'static>,
     provider: Arc<CryptoProvider>,
 }
 
-impl ServerCertVerifier for Own {
+impl ServerCertVerifier for PinnedCertificate {
     fn verify_server_cert(
         &self,
         shown: &CertificateDer<'_>,

@@ -1,4 +1,4 @@
-//! The child: started, spoken to, and ended so that nothing of it is left.
+//! The child process: starts it, exchanges lines with it, and ends it without leaving anything behind.
 
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,60 +11,60 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::Start;
+use super::Launch;
 use super::router::{Attaching, Queue, Reply, Router};
 use crate::error::{AgentError, AgentErrorType};
-use crate::lines::EventLines;
+use crate::event_lines::EventLines;
 
 /// How many lines may wait to be written.
-const LINES: usize = 16;
+const QUEUED_LINES: usize = 16;
 
-/// How long the child may take to end once it is told to: it stops its sessions. Longer than it takes.
-const FAREWELL: Duration = Duration::from_secs(20);
+/// How long the child may take to exit after its stdin closes. It stops its sessions first, which takes
+/// less.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How long it may take to answer: an agent may have to be asked.
-const ANSWER: Duration = Duration::from_secs(120);
+/// The time limit of a reply: the child may have to ask an agent.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// How much of its last words is kept.
-const WORDS: usize = 4 << 10;
+/// How many bytes of stderr to keep.
+const STDERR_BYTES: usize = 4 << 10;
 
-/// A child that was started. It ends when this is dropped: its stdin is closed, and it stops what it runs.
+/// A running child process. Dropping this closes its stdin; the child then stops its sessions and exits.
 #[derive(Debug)]
 pub(super) struct Child {
     pid: u32,
     router: Arc<Router>,
     lines: mpsc::Sender<String>,
-    /// Held from before a reader joins until the child has replied to its attach: it may carry out two in
-    /// another order than they were said in, and shows a session from where the last one says.
+    /// Held from before a reader joins until the child replies to its attach. The child may process two
+    /// attaches in any order, and shows the session from where the last one says.
     turn: Arc<tokio::sync::Mutex<()>>,
-    /// It is to end.
     closing: CancellationToken,
-    /// Sees it to its end.
-    keeper: Mutex<Option<JoinHandle<()>>>,
+    /// Waits for the child to exit.
+    waiter: Mutex<Option<JoinHandle<()>>>,
     name: String,
 }
 
-/// One who reads a session.
+/// A reader of one session.
 pub(super) struct Reader {
     session: SessionId,
     queue: Arc<Queue>,
-    /// It lives as long as somebody reads.
+    /// Keeps the child alive while someone reads.
     child: Arc<Child>,
     is_over: bool,
 }
 
 impl Child {
-    pub(super) fn start(how: &Start) -> Result<Self, AgentError> {
-        let name = format!("{} unified", how.program.display());
-        let mut command = tokio::process::Command::new(&how.program);
+    pub(super) fn start(launch: &Launch) -> Result<Self, AgentError> {
+        let name = format!("{} unified", launch.program.display());
+        let mut command = tokio::process::Command::new(&launch.program);
         command
             .arg("unified")
-            .envs(how.env.iter().map(|(name, value)| (name, value)))
+            .envs(launch.env.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true);
-        if let Some(directory) = &how.directory {
+        if let Some(directory) = &launch.directory {
             command.current_dir(directory);
         }
         let failed = |why: &dyn std::fmt::Display| {
@@ -77,26 +77,26 @@ impl Child {
         else {
             return Err(failed(&"it has no pipes"));
         };
-        let (lines, written) = mpsc::channel(LINES);
+        let (lines, written) = mpsc::channel(QUEUED_LINES);
         let router = Arc::new(Router::new(lines.downgrade()));
         let mut writer = tokio::spawn(write(stdin, written));
-        let words = Arc::new(Mutex::new(Vec::new()));
-        let listener = tokio::spawn(listen(stderr, Arc::clone(&words)));
+        let stderr_tail = Arc::new(Mutex::new(Vec::new()));
+        let listener = tokio::spawn(keep_stderr_tail(stderr, Arc::clone(&stderr_tail)));
         let closing = CancellationToken::new();
-        let kept = (Arc::clone(&router), name.clone(), closing.clone());
-        let keeper = tokio::spawn(async move {
-            let (router, name, closing) = kept;
+        let captured = (Arc::clone(&router), name.clone(), closing.clone());
+        let waiter = tokio::spawn(async move {
+            let (router, name, closing) = captured;
             let ended = async {
                 read(stdout, &router).await;
-                // It says no more.
-                tokio::time::timeout(FAREWELL, child.wait()).await
+                // Stdout is closed.
+                tokio::time::timeout(EXIT_TIMEOUT, child.wait()).await
             };
             let late = async {
                 tokio::select! {
                     _ = &mut writer => {}
                     () = closing.cancelled() => {}
                 }
-                tokio::time::sleep(FAREWELL).await;
+                tokio::time::sleep(EXIT_TIMEOUT).await;
             };
             let ended = tokio::select! {
                 ended = ended => ended.ok().and_then(Result::ok),
@@ -106,14 +106,14 @@ impl Child {
                 let _ = child.kill().await;
             }
             writer.abort();
-            // What it still says of why comes at once.
+            // Its last error messages arrive at once.
             let _ = tokio::time::timeout(Duration::from_secs(1), listener).await;
-            let words = words.lock().unwrap_or_else(PoisonError::into_inner);
-            let words = String::from_utf8_lossy(&words).trim().to_owned();
-            router.end(&gone(&name, ended, &words));
+            let stderr_tail = stderr_tail.lock().unwrap_or_else(PoisonError::into_inner);
+            let stderr_tail = String::from_utf8_lossy(&stderr_tail).trim().to_owned();
+            router.end(&exit_error(&name, ended, &stderr_tail));
         });
-        let (turn, keeper) = (Arc::default(), Mutex::new(Some(keeper)));
-        Ok(Self { pid, router, lines, turn, closing, keeper, name })
+        let (turn, waiter) = (Arc::default(), Mutex::new(Some(waiter)));
+        Ok(Self { pid, router, lines, turn, closing, waiter, name })
     }
 
     pub(super) fn pid(&self) -> u32 {
@@ -124,33 +124,33 @@ impl Child {
         !self.router.is_over() && !self.lines.is_closed()
     }
 
-    /// Says something, and waits for the reply.
+    /// Sends a call and waits for its reply.
     pub(super) async fn call(
         &self,
         line: impl FnOnce(Json<'static>) -> String,
         attaching: Option<Attaching>,
     ) -> Reply {
         let called = async {
-            // Nothing is waited for that was not said. If it cannot be said, the end tells why.
+            // Register the call only when it can be sent. If it cannot, the child's end says why.
             let room = self.lines.reserve().await;
             let (number, replied) = self.router.call(attaching)?;
-            let _forget = Forget { router: &self.router, number };
+            let _forget = ForgetOnDrop { router: &self.router, number };
             if let Ok(room) = room {
                 room.send(line(Json::of(&number)));
             }
-            replied.await.map_err(|_| AgentError::broken(&self.name, "it has ended"))?
+            replied.await.map_err(|_| AgentError::broken(&self.name, "it has exited"))?
         };
-        tokio::time::timeout(ANSWER, called).await.unwrap_or_else(|_| Err(self.late()))
+        tokio::time::timeout(REPLY_TIMEOUT, called).await.unwrap_or_else(|_| Err(self.timed_out()))
     }
 
-    /// Begins to read a session.
+    /// Starts to read a session.
     pub(super) async fn follow(
         self: &Arc<Self>,
         session: &SessionId,
         after: u64,
     ) -> Result<Reader, AgentError> {
-        let turn = tokio::time::timeout(ANSWER, Arc::clone(&self.turn).lock_owned()).await;
-        let turn = turn.map_err(|_| self.late())?;
+        let turn = tokio::time::timeout(REPLY_TIMEOUT, Arc::clone(&self.turn).lock_owned()).await;
+        let turn = turn.map_err(|_| self.timed_out())?;
         let (queue, after) = self.router.join(session, after);
         let reader = Reader {
             session: session.clone(),
@@ -163,26 +163,26 @@ impl Child {
         Ok(reader)
     }
 
-    /// Wants no events of a session that nobody reads.
+    /// Stops the events of a session that has no readers.
     pub(super) fn leave_unread(&self, session: &SessionId) {
         self.router.leave_unread(session);
     }
 
-    /// Ends it, and waits until it has.
+    /// Ends the child and waits for it.
     pub(super) async fn end(self: Arc<Self>) {
         self.closing.cancel();
-        let keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(mut keeper) = keeper else { return };
-        // Its stdin is closed when all is written that was said before. One that reads nothing is killed.
+        let waiter = self.waiter.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(mut waiter) = waiter else { return };
+        // The writer closes stdin after all earlier lines. A child that does not read is killed.
         tokio::select! {
             _ = self.lines.send(String::new()) => {}
-            _ = &mut keeper => return,
+            _ = &mut waiter => return,
         }
-        let _ = keeper.await;
+        let _ = waiter.await;
     }
 
-    fn late(&self) -> AgentError {
-        AgentError::timed_out(&self.name, ANSWER.as_secs())
+    fn timed_out(&self) -> AgentError {
+        AgentError::timed_out(&self.name, REPLY_TIMEOUT.as_secs())
     }
 }
 
@@ -192,20 +192,20 @@ impl Drop for Child {
     }
 }
 
-/// A call that nobody waits for is forgotten.
-struct Forget<'r> {
+/// Removes a call that no one waits for.
+struct ForgetOnDrop<'r> {
     router: &'r Router,
     number: u64,
 }
 
-impl Drop for Forget<'_> {
+impl Drop for ForgetOnDrop<'_> {
     fn drop(&mut self) {
         self.router.forget(self.number);
     }
 }
 
 impl Reader {
-    /// What comes next; nothing if it was too slow and let go.
+    /// The next events; `Ok(None)` if the reader was too slow and was dropped.
     pub(super) async fn next(&mut self) -> Option<Result<Option<EventLines>, AgentError>> {
         if self.is_over {
             return None;
@@ -228,8 +228,7 @@ fn attach(session: &SessionId, after: u64, id: Json<'static>) -> String {
     frame.to_json().get().to_owned()
 }
 
-/// Writes lines until nobody is left to say any, or an empty one says that it is over. Then stdin is
-/// closed.
+/// Writes lines until all senders are gone or an empty line arrives, then closes stdin.
 async fn write(mut stdin: ChildStdin, mut lines: mpsc::Receiver<String>) {
     while let Some(mut line) = lines.recv().await.filter(|line| !line.is_empty()) {
         line.push('\n');
@@ -239,7 +238,6 @@ async fn write(mut stdin: ChildStdin, mut lines: mpsc::Receiver<String>) {
     }
 }
 
-/// Reads lines until there are no more.
 async fn read(stdout: ChildStdout, router: &Router) {
     let mut stdout = BufReader::with_capacity(64 << 10, stdout);
     let mut line = Vec::new();
@@ -250,27 +248,33 @@ async fn read(stdout: ChildStdout, router: &Router) {
             Ok(0) | Err(_) => return,
         }
         if let Ok(text) = std::str::from_utf8(&line) {
-            router.line(text.trim_end());
+            router.route(text.trim_end());
         }
     }
 }
 
-/// Keeps the last words.
-async fn listen(mut stderr: ChildStderr, words: Arc<Mutex<Vec<u8>>>) {
+/// Keeps the end of stderr.
+async fn keep_stderr_tail(mut stderr: ChildStderr, stderr_tail: Arc<Mutex<Vec<u8>>>) {
     let mut chunk = [0; 1024];
     while let Ok(read @ 1..) = stderr.read(&mut chunk).await {
-        let mut words = words.lock().unwrap_or_else(PoisonError::into_inner);
-        words.extend_from_slice(chunk.get(..read).unwrap_or_default());
-        let surplus = words.len().saturating_sub(WORDS);
-        words.drain(..surplus);
+        let mut stderr_tail = stderr_tail.lock().unwrap_or_else(PoisonError::into_inner);
+        stderr_tail.extend_from_slice(chunk.get(..read).unwrap_or_default());
+        let surplus = stderr_tail.len().saturating_sub(STDERR_BYTES);
+        stderr_tail.drain(..surplus);
     }
 }
 
-fn gone(name: &str, status: Option<std::process::ExitStatus>, words: &str) -> AgentError {
-    let how = status.map_or("it was killed".to_owned(), |status| format!("it ended: {status}"));
-    match words.is_empty() {
+fn exit_error(
+    name: &str,
+    status: Option<std::process::ExitStatus>,
+    stderr_tail: &str,
+) -> AgentError {
+    let how = status.map_or("it was killed".to_owned(), |status| format!("it exited: {status}"));
+    match stderr_tail.is_empty() {
         true => AgentError::broken(name, how),
-        false => AgentError::broken(name, format_args!("{how}: {words}")).with_native(words),
+        false => {
+            AgentError::broken(name, format_args!("{how}: {stderr_tail}")).with_native(stderr_tail)
+        }
     }
 }
 

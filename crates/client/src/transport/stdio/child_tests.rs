@@ -1,4 +1,4 @@
-//! Readers come one after the other, whatever becomes of those before them.
+//! Attaches are sent one after the other, even if earlier readers leave.
 
 use std::task::Poll;
 
@@ -6,19 +6,19 @@ use futures_util::poll;
 
 use super::*;
 
-/// A child whose lines the test reads, and answers by the router.
+/// A child whose lines the test reads; it answers through the router.
 fn child() -> (Arc<Child>, mpsc::Receiver<String>) {
-    let (lines, said) = mpsc::channel(4);
+    let (lines, sent) = mpsc::channel(4);
     let child = Child {
         pid: 0,
         router: Arc::new(Router::new(lines.downgrade())),
         lines,
         turn: Arc::default(),
         closing: CancellationToken::new(),
-        keeper: Mutex::default(),
+        waiter: Mutex::default(),
         name: "the test".to_owned(),
     };
-    (Arc::new(child), said)
+    (Arc::new(child), sent)
 }
 
 fn attached(number: u64, after: u64) -> String {
@@ -26,25 +26,25 @@ fn attached(number: u64, after: u64) -> String {
 }
 
 #[tokio::test]
-async fn an_attach_waits_for_the_reply_to_the_one_before() {
-    let (child, mut said) = child();
+async fn an_attach_waits_for_the_previous_reply() {
+    let (child, mut sent) = child();
     let session = SessionId::from("s");
     let mut late = Box::pin(child.follow(&session, 100));
     let mut early = Box::pin(child.follow(&session, 7));
     assert!(poll!(&mut late).is_pending() && poll!(&mut early).is_pending());
-    assert_eq!(said.try_recv(), Ok(attached(1, 100)));
-    assert!(said.try_recv().is_err(), "the child could carry it out first");
-    child.router.line(r#"{"id":1,"reply":{}}"#);
+    assert_eq!(sent.try_recv(), Ok(attached(1, 100)));
+    assert!(sent.try_recv().is_err(), "the child could carry it out first");
+    child.router.route(r#"{"id":1,"reply":{}}"#);
     let Poll::Ready(Ok(_late)) = poll!(&mut late) else { panic!("it is attached") };
     assert!(poll!(&mut early).is_pending());
-    assert_eq!(said.try_recv(), Ok(attached(2, 7)));
-    child.router.line(r#"{"id":2,"reply":{}}"#);
+    assert_eq!(sent.try_recv(), Ok(attached(2, 7)));
+    child.router.route(r#"{"id":2,"reply":{}}"#);
     assert!(matches!(poll!(&mut early), Poll::Ready(Ok(_))));
 }
 
 #[tokio::test]
-async fn a_reader_that_leaves_early_is_waited_for_and_undone() {
-    let (child, mut said) = child();
+async fn a_reader_that_leaves_early_is_detached() {
+    let (child, mut sent) = child();
     let session = SessionId::from("s");
     let mut left = Box::pin(child.follow(&session, 100));
     assert!(poll!(&mut left).is_pending());
@@ -52,39 +52,39 @@ async fn a_reader_that_leaves_early_is_waited_for_and_undone() {
     let mut stays = Box::pin(child.follow(&session, 7));
     assert!(poll!(&mut stays).is_pending());
     let detach = r#"{"command":"detach","sessionId":"s"}"#;
-    assert_eq!(said.try_recv(), Ok(attached(1, 100)));
-    assert_eq!(said.try_recv().as_deref(), Ok(detach));
-    assert!(said.try_recv().is_err());
-    // The child may have carried out what it was told in any order: it is told again.
-    child.router.line(r#"{"id":1,"reply":{}}"#);
+    assert_eq!(sent.try_recv(), Ok(attached(1, 100)));
+    assert_eq!(sent.try_recv().as_deref(), Ok(detach));
+    assert!(sent.try_recv().is_err());
+    // The child may have processed the lines in any order, so the detach is sent again.
+    child.router.route(r#"{"id":1,"reply":{}}"#);
     assert!(poll!(&mut stays).is_pending());
-    assert_eq!(said.try_recv().as_deref(), Ok(detach));
-    assert_eq!(said.try_recv(), Ok(attached(2, 7)));
-    child.router.line(r#"{"id":2,"reply":{}}"#);
+    assert_eq!(sent.try_recv().as_deref(), Ok(detach));
+    assert_eq!(sent.try_recv(), Ok(attached(2, 7)));
+    child.router.route(r#"{"id":2,"reply":{}}"#);
     assert!(matches!(poll!(&mut stays), Poll::Ready(Ok(_))));
 }
 
 #[tokio::test]
-async fn one_that_could_not_say_anything_holds_up_nobody() {
-    let (child, mut said) = child();
+async fn an_unsent_attach_blocks_no_one() {
+    let (child, mut sent) = child();
     let (session, full) = (SessionId::from("s"), "x".to_owned());
     while child.lines.try_send(full.clone()).is_ok() {}
     let mut left = Box::pin(child.follow(&session, 100));
     assert!(poll!(&mut left).is_pending());
     drop(left);
-    while said.try_recv().is_ok() {}
+    while sent.try_recv().is_ok() {}
     let mut stays = Box::pin(child.follow(&session, 7));
     assert!(poll!(&mut stays).is_pending());
-    assert_eq!(said.try_recv(), Ok(attached(1, 7)));
+    assert_eq!(sent.try_recv(), Ok(attached(1, 7)));
 }
 
 #[tokio::test]
-async fn nobody_is_left_unread_who_comes_meanwhile() {
-    let (child, mut said) = child();
+async fn a_new_reader_prevents_a_detach() {
+    let (child, mut sent) = child();
     let session = SessionId::from("s");
     child.leave_unread(&session);
-    assert!(said.try_recv().is_ok_and(|line| line.contains("detach")));
+    assert!(sent.try_recv().is_ok_and(|line| line.contains("detach")));
     let (_reader, _) = child.router.join(&session, 0);
     child.leave_unread(&session);
-    assert!(said.try_recv().is_err());
+    assert!(sent.try_recv().is_err());
 }

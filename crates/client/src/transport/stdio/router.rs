@@ -1,8 +1,8 @@
-//! Whom a line of the child is for: a call that waits for its reply, or those who read a session.
+//! Routes the child's lines: to a call that waits for its reply, or to the readers of a session.
 //!
-//! One pipe carries all sessions, so it must always be read. What one reader does not take is kept for it
-//! up to a bound; beyond that it is let go, and asks again for what comes after the last it has taken. So
-//! a slow reader costs no more than the bound, and holds up nobody.
+//! One pipe carries all sessions, so it must be read all the time. Events for a slow reader wait in a
+//! bounded queue. When it is full, the reader is dropped and attaches again after the last event it has. So
+//! a slow reader costs no more than the bound and delays no one else.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -14,19 +14,20 @@ use serde_json::value::RawValue;
 use tokio::sync::{Notify, OwnedMutexGuard, mpsc, oneshot};
 
 use crate::error::{AgentError, Refusal};
-use crate::lines::{EventLines, Gathering};
+use crate::event_lines::{EventLines, EventLinesBuilder};
 
-/// How much may wait for one reader; one event always may.
+/// How many bytes may wait for one reader; a single event always may.
 pub(super) const BOUND: usize = 1 << 20;
 
-/// How much is handed on at once.
-const HANDED: usize = 128 << 10;
+/// How many bytes to pass on at once.
+const BATCH: usize = 128 << 10;
 
 pub(super) type Reply = Result<Json<'static>, AgentError>;
 
 #[derive(Debug)]
 pub(super) struct Router {
-    /// The way to the child. What is to be said of readers is said while no other can come or go.
+    /// The lines to the child. Attach and detach are sent under the state's lock, so that readers cannot
+    /// change in between.
     lines: mpsc::WeakSender<String>,
     state: Mutex<State>,
 }
@@ -34,54 +35,54 @@ pub(super) struct Router {
 #[derive(Debug, Default)]
 struct State {
     next: u64,
-    /// Calls without a reply, by their number.
-    calls: HashMap<u64, Pending>,
+    /// Calls without a reply, by number.
+    calls: HashMap<u64, PendingCall>,
     readers: HashMap<SessionId, Vec<Arc<Queue>>>,
-    /// Why there is no more.
+    /// Why the child is gone.
     over: Option<AgentError>,
 }
 
 #[derive(Debug)]
-struct Pending {
+struct PendingCall {
     reply: oneshot::Sender<Reply>,
     attaching: Option<Attaching>,
 }
 
-/// The reader whose events follow upon the reply.
+/// The reader whose events follow the reply.
 #[derive(Debug)]
 pub(super) struct Attaching {
     pub(super) session: SessionId,
     pub(super) reader: Arc<Queue>,
-    /// No other attaches until the reply has come.
+    /// No other attach is sent until the reply arrives.
     pub(super) _turn: OwnedMutexGuard<()>,
 }
 
-/// What waits for one reader.
+/// The events that wait for one reader.
 #[derive(Debug)]
 pub(super) struct Queue {
-    inner: Mutex<PendingCalls>,
+    state: Mutex<QueueState>,
     wake: Notify,
 }
 
 #[derive(Debug)]
-struct PendingCalls {
+struct QueueState {
     /// The last event that was queued.
     position: u64,
-    /// The child has said that it shows the events after the place asked for.
+    /// The child has confirmed the attach, so its events are meant for this reader.
     is_attached: bool,
     lines: VecDeque<(u64, String)>,
     bytes: usize,
-    then: Option<Then>,
+    then: Option<QueueEnd>,
 }
 
-/// What comes after what waits.
+/// What follows the queued events.
 #[derive(Debug)]
-enum Then {
+enum QueueEnd {
     LetGo,
     Failed(AgentError),
 }
 
-/// A line of the child: an event has a `type`.
+/// The part of a line that is parsed; an event has a `type`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Line<'l> {
@@ -95,14 +96,14 @@ struct Line<'l> {
     id: Option<&'l RawValue>,
     #[serde(borrow, default)]
     reply: Option<&'l RawValue>,
-    /// Of an event, in words.
+    /// In an event, this is a text.
     #[serde(borrow, default)]
     error: Option<&'l RawValue>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Lost {
+struct UnreadableSession {
     session_id: SessionId,
 }
 
@@ -111,7 +112,7 @@ impl Router {
         Self { lines, state: Mutex::default() }
     }
 
-    /// A new call: its number, and where its reply comes.
+    /// Registers a call: its number, and the receiver of its reply.
     pub(super) fn call(
         &self,
         attaching: Option<Attaching>,
@@ -123,11 +124,11 @@ impl Router {
         }
         state.next += 1;
         let number = state.next;
-        state.calls.insert(number, Pending { reply, attaching });
+        state.calls.insert(number, PendingCall { reply, attaching });
         Ok((number, replied))
     }
 
-    /// Nobody waits for that reply any more. Until an attach has its own, no other may be said.
+    /// No one waits for that reply any more. A pending attach stays, because it blocks the next one.
     pub(super) fn forget(&self, number: u64) {
         let mut state = self.state();
         if state.calls.get(&number).is_some_and(|call| call.attaching.is_none()) {
@@ -135,11 +136,11 @@ impl Router {
         }
     }
 
-    /// A new reader of a session, and the event after which the child must show it for the sake of all its
+    /// Adds a reader. Also returns the event after which the child must show the session, for all its
     /// readers.
     pub(super) fn join(&self, session: &SessionId, after: u64) -> (Arc<Queue>, u64) {
         let queue = Arc::new(Queue {
-            inner: Mutex::new(PendingCalls {
+            state: Mutex::new(QueueState {
                 position: after,
                 is_attached: false,
                 lines: VecDeque::new(),
@@ -150,29 +151,28 @@ impl Router {
         });
         let mut state = self.state();
         let readers = state.readers.entry(session.clone()).or_default();
-        let least = readers.iter().map(|reader| reader.inner().position).min();
+        let least = readers.iter().map(|reader| reader.state().position).min();
         readers.push(Arc::clone(&queue));
         (queue, least.map_or(after, |least| least.min(after)))
     }
 
-    /// Takes a reader away.
     pub(super) fn leave(&self, session: &SessionId, queue: &Arc<Queue>) {
         let mut state = self.state();
         let Some(readers) = state.readers.get_mut(session) else { return };
         readers.retain(|reader| !Arc::ptr_eq(reader, queue));
-        self.tidy(&mut state, session);
+        self.detach_if_unread(&mut state, session);
     }
 
-    /// Wants no more of a session that nobody reads. Where there is no room to say so, its events come in
-    /// vain, and are nobody's.
-    fn tidy(&self, state: &mut State, session: &SessionId) {
+    /// Detaches from a session without readers. If the line cannot be sent, its events arrive and are
+    /// ignored.
+    fn detach_if_unread(&self, state: &mut State, session: &SessionId) {
         if state.readers.get(session).is_some_and(Vec::is_empty) {
             state.readers.remove(session);
             self.detach(session);
         }
     }
 
-    /// The same of one that nobody may ever have read.
+    /// The same for a session that may never have had a reader.
     pub(super) fn leave_unread(&self, session: &SessionId) {
         let state = self.state();
         if !state.readers.contains_key(session) {
@@ -186,9 +186,8 @@ impl Router {
         }
     }
 
-    /// Gives a line to whom it is for.
-    pub(super) fn line(&self, text: &str) {
-        // What is no line of ours is nobody's.
+    pub(super) fn route(&self, text: &str) {
+        // Ignore what is not a line of the protocol.
         let Ok(line) = serde_json::from_str::<Line<'_>>(text) else { return };
         if line.kind.is_some() {
             if let (Some(session), Some(seq)) = (line.session_id, line.seq) {
@@ -208,15 +207,16 @@ impl Router {
                 let Some(call) = self.state().calls.remove(&number) else { return };
                 if let (Some(attaching), Ok(_)) = (&call.attaching, &reply) {
                     attaching.reader.attach();
-                    // It may have left meanwhile.
+                    // The reader may have left in the meantime.
                     self.leave_unread(&attaching.session);
                 }
                 let _ = call.reply.send(reply);
             }
-            // The events of a session cannot be read; they may be later.
+            // The child cannot read the session's events now; it may later.
             (None, Some(error)) => {
-                let lost = error.details().and_then(|details| details.read::<Lost>().ok());
-                if let Some(Lost { session_id }) = lost {
+                let lost =
+                    error.details().and_then(|details| details.read::<UnreadableSession>().ok());
+                if let Some(UnreadableSession { session_id }) = lost {
                     let readers = self.state().readers.remove(&session_id).unwrap_or_default();
                     let error = error.retryable();
                     readers.iter().for_each(|reader| reader.fail(&error));
@@ -230,7 +230,7 @@ impl Router {
         let mut state = self.state();
         let Some(readers) = state.readers.get_mut(session) else { return };
         readers.retain(|reader| reader.push(seq, text));
-        self.tidy(&mut state, session);
+        self.detach_if_unread(&mut state, session);
     }
 
     /// The child is gone.
@@ -258,47 +258,48 @@ impl Router {
 }
 
 impl Queue {
-    /// The child shows the session from where it was asked to: what came before is of an earlier showing.
+    /// The child now shows the session from this reader's position. Events that arrived earlier were for
+    /// others.
     fn attach(&self) {
-        self.inner().is_attached = true;
+        self.state().is_attached = true;
     }
 
-    /// Keeps an event for its reader; says whether the reader is to have more.
+    /// Queues an event; returns whether the reader stays.
     fn push(&self, seq: u64, text: &str) -> bool {
-        let mut waiting = self.inner();
-        if !waiting.is_attached || seq <= waiting.position {
+        let mut state = self.state();
+        if !state.is_attached || seq <= state.position {
             return true;
         }
-        if waiting.bytes > 0 && waiting.bytes + text.len() > BOUND {
-            waiting.then = Some(Then::LetGo);
-            drop(waiting);
+        if state.bytes > 0 && state.bytes + text.len() > BOUND {
+            state.then = Some(QueueEnd::LetGo);
+            drop(state);
             self.wake.notify_one();
             return false;
         }
-        waiting.position = seq;
-        waiting.bytes += text.len();
-        waiting.lines.push_back((seq, text.to_owned()));
-        drop(waiting);
+        state.position = seq;
+        state.bytes += text.len();
+        state.lines.push_back((seq, text.to_owned()));
+        drop(state);
         self.wake.notify_one();
         true
     }
 
     fn fail(&self, why: &AgentError) {
-        self.inner().then.get_or_insert_with(|| Then::Failed(why.clone()));
+        self.state().then.get_or_insert_with(|| QueueEnd::Failed(why.clone()));
         self.wake.notify_one();
     }
 
-    /// What waits, or what comes next; nothing but that if the reader was let go.
+    /// The next events, or `None` if the reader was dropped.
     pub(super) async fn next(&self) -> Result<Option<EventLines>, AgentError> {
         loop {
             {
-                let mut waiting = self.inner();
-                if !waiting.lines.is_empty() {
-                    return Ok(Some(waiting.take()));
+                let mut state = self.state();
+                if !state.lines.is_empty() {
+                    return Ok(Some(state.next_batch()));
                 }
-                match waiting.then.take() {
-                    Some(Then::LetGo) => return Ok(None),
-                    Some(Then::Failed(why)) => return Err(why),
+                match state.then.take() {
+                    Some(QueueEnd::LetGo) => return Ok(None),
+                    Some(QueueEnd::Failed(why)) => return Err(why),
                     None => {}
                 }
             }
@@ -306,32 +307,31 @@ impl Queue {
         }
     }
 
-    fn inner(&self) -> MutexGuard<'_, PendingCalls> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, QueueState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl PendingCalls {
-    fn take(&mut self) -> EventLines {
-        let mut gathered = Gathering::default();
-        while gathered.len() < HANDED
+impl QueueState {
+    fn next_batch(&mut self) -> EventLines {
+        let mut builder = EventLinesBuilder::default();
+        while builder.len() < BATCH
             && let Some((seq, text)) = self.lines.pop_front()
         {
             self.bytes = self.bytes.saturating_sub(text.len());
-            gathered.push(seq, &text);
+            builder.push(seq, &text);
         }
-        gathered.take()
+        builder.finish()
     }
 }
 
 fn refusal(error: &RawValue) -> AgentError {
     match serde_json::from_str::<Refusal>(error.get()) {
         Ok(refusal) => refusal.into(),
-        Err(_) => AgentError::broken("the child", "it refused without words"),
+        Err(_) => AgentError::broken("the child", "it refused without a reason"),
     }
 }
 
-/// Show no more of that session.
 fn detach(session: &SessionId) -> String {
     let inquiry = Inquiry::Detach(session.clone());
     InquiryFrame { id: None, inquiry }.to_json().get().to_owned()

@@ -1,7 +1,9 @@
 //! What clients want, in the agent's words.
 
 use agentwire_protocol::command::{Configure, Delivery};
-use agentwire_protocol::{Call, Command, ErrorCode, GatewayError, Json, Prompt, SessionConfig};
+use agentwire_protocol::{
+    Call, Command, ErrorCode, GatewayError, Json, JsonObject, Prompt, SessionConfig,
+};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
@@ -38,7 +40,7 @@ impl Translator {
                 return Err(GatewayError::unsupported(self.name(), &what));
             }
         }
-        out.reply(call, Ok(Json::trusted("{}")));
+        out.reply(call, Ok(Json::EMPTY));
         Ok(())
     }
 
@@ -95,7 +97,7 @@ impl Translator {
                     Some(_) => change.permission_mode.clone(),
                     None => change.permission_mode.clone().or(config.permission_mode.take()),
                 };
-                out.reply(call, Ok(Json::trusted("{}")));
+                out.reply(call, Ok(Json::EMPTY));
                 return Ok(());
             }
         }
@@ -126,7 +128,7 @@ impl Translator {
             None => None,
         };
         if mode.is_none() && model.is_none() {
-            out.reply(call, Ok(Json::trusted("{}")));
+            out.reply(call, Ok(Json::EMPTY));
         }
         // The model first: only it can be refused before anything is written.
         if let Some(model) = model {
@@ -163,7 +165,7 @@ impl Translator {
             "supportedCommands" => Some(self.commands.clone().unwrap_or(Json::trusted("[]"))),
             "accountInfo" => {
                 let methods = self.auth_methods.clone().unwrap_or(Json::trusted("[]"));
-                Some(Json::trusted(format!("{{\"authMethods\":{}}}", methods.get())))
+                Some(JsonObject::new().raw("authMethods", &methods).finish())
             }
             "setModel" => {
                 let model = Some(argument(args, 0, "a model or null")?);

@@ -149,7 +149,7 @@ impl Translator {
         let left = |sent: &Sent| matches!(sent, Sent::Setting { waiter: w, .. } if *w == waiter);
         match waiter {
             Waiter::Call(call) if !self.sent.values().any(left) => {
-                out.reply(call, Ok(Json::trusted("{}")));
+                out.reply(call, Ok(Json::EMPTY));
             }
             Waiter::Opening => self.settled(out),
             Waiter::Call(_) | Waiter::Nobody => {}

@@ -68,6 +68,9 @@ impl Translator {
         let Some(id) = call.id.clone() else { return };
         if self.is_over(&id) {
             out.emit(Other::named("lateToolCall"));
+            if call.status.as_deref() == Some("completed") {
+                out.ran(&id, true);
+            }
             return self.runs_again(&id, call, out);
         }
         let is_told = self.block.is_some() || (out.is_recording() && !self.ledger.turn_is_open());

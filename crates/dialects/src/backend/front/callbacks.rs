@@ -14,6 +14,7 @@ use crate::backend::wire::{Code, Failure, refuse, say};
 use crate::claude::permission;
 use crate::front::Outbox;
 use crate::hooks;
+use crate::permission_updates;
 
 /// How many callbacks that are over are remembered, to tell who comes late.
 const OVER_LIMIT: usize = 1024;
@@ -315,7 +316,7 @@ fn questions(request: RequestRaised<'static>) -> (Form, Payload) {
 fn hook(request: RequestRaised<'static>) -> Payload {
     Payload::Hook {
         hook_event: request.name,
-        hook_input: request.input.unwrap_or(Json::trusted("{}")),
+        hook_input: request.input.unwrap_or(Json::EMPTY),
         tool_use_id: request.tool_use_id,
     }
 }
@@ -346,7 +347,7 @@ impl Form {
                 is_form(updated_input.as_ref(), '{', "updated_input must be an object")?;
                 let rules = decision.updated_permissions;
                 is_form(rules.as_ref(), '[', "updated_permissions must be a list")?;
-                let rules = rules.as_ref().map(hooks::permissions).transpose();
+                let rules = rules.as_ref().map(permission_updates::camel_case).transpose();
                 let rules = rules.map_err(|error| open(&error.message))?;
                 let rules = rules.filter(|rules| !permission::is_same(rules, &Json::trusted("[]")));
                 let settlement = Settlement { updated_input, ..settlement };

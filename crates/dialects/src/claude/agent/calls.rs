@@ -159,7 +159,7 @@ pub(super) fn write_line(message: &impl Serialize, out: &mut Out<'_>) {
 }
 
 pub(super) fn acknowledge(call: Call, out: &mut Out<'_>) {
-    out.reply(call, Ok(Json::trusted("{}")));
+    out.reply(call, Ok(Json::EMPTY));
 }
 
 impl Translator {
@@ -244,7 +244,7 @@ impl Translator {
             Some(field) => response.response.and_then(|answer| answer.get(field)),
             None => response.response,
         };
-        let answer = answer.map_or(Json::trusted("{}"), Value::json);
+        let answer = answer.map_or(Json::EMPTY, Value::json);
         out.reply(call, Ok(done.unwrap_or_else(|| answer.into_owned())));
     }
 

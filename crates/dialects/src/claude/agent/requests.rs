@@ -215,6 +215,8 @@ impl Translator {
             let client = recording.is_some() && (by_user || sort == Sort::Hook);
             let by = if client { SettledBy::Client } else { SettledBy::Agent };
             let ending = match (sort, decision.decision.as_deref(), failure, recording) {
+                // A call that is said to be rejected, and has a result, ran.
+                (Sort::Tool | Sort::Question, Some("reject"), None, None) => Ending::resolved(by),
                 (Sort::Tool | Sort::Question, Some("reject"), _, _)
                 | (Sort::Tool | Sort::Question, None, Some(ToolFailure::Denied), _) => {
                     Ending::denied(by)

@@ -211,7 +211,7 @@ fn elicitation(answer: Answer) -> Result<Response, GatewayError> {
 fn other(answer: Answer) -> Result<Response, GatewayError> {
     Ok(match answer {
         Answer::Allow { updated_input, .. } => {
-            Response::Success(updated_input.unwrap_or(Json::trusted("{}")))
+            Response::Success(updated_input.unwrap_or(Json::EMPTY))
         }
         Answer::HookOutput(own) => Response::Success(object(own)?),
         Answer::Deny { message, .. } => {

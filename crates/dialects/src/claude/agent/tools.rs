@@ -108,6 +108,9 @@ impl Translator {
         let call = self.ledger.close_tool(id);
         // A call that the end of its turn closed stays closed.
         if call.is_none() && !self.tell_of(id) {
+            if !result.is_error {
+                out.ran(id, true);
+            }
             return;
         }
         let owner = call.as_ref().map_or_else(|| super::owned(agent), |c| super::owned(&c.agent()));
@@ -138,6 +141,9 @@ impl Translator {
 
         let tool_id = Text::from(id);
         if let Some(reason) = failure {
+            if cut {
+                out.ran(id, true);
+            }
             return out.emit_as(
                 &owner,
                 ToolFailed {
@@ -149,6 +155,9 @@ impl Translator {
             );
         }
         let success = !result.is_error;
+        if !success {
+            out.ran(id, accepted(&result.meta));
+        }
         let changed = structured
             .filter(|_| success)
             .and_then(files::changed)
@@ -159,7 +168,10 @@ impl Translator {
             ToolCompleted {
                 tool_id: tool_id.clone(),
                 success,
-                exit_code: text.as_ref().filter(|_| !success).and_then(exit_code),
+                exit_code: text
+                    .as_ref()
+                    .filter(|_| !success)
+                    .and_then(|text| exit_code(&text.decode())),
                 error: text.as_ref().filter(|_| !success).map(unwrapped),
                 result: result.content.map(Value::json),
                 duration_ms: structured.and_then(|value| value.read("durationMs")),
@@ -199,7 +211,10 @@ impl Translator {
         text: Option<&Text<'_>>,
     ) -> Option<ToolFailure> {
         let decision = result.meta.decision.as_ref().and_then(|made| made.decision.as_deref());
-        if call.denied || decision == Some("reject") {
+        let text = text.map(Text::decode).unwrap_or_default();
+        // What was denied did not run, unless the result shows that it did.
+        let has_run = accepted(&result.meta) || exit_code(&text).is_some();
+        if decision == Some("reject") || (call.denied && !has_run) {
             return Some(ToolFailure::Denied);
         }
         match result.meta.non_execution_kind.as_deref() {
@@ -208,12 +223,13 @@ impl Translator {
             Some(_) => return Some(ToolFailure::Invalid),
             None => {}
         }
-        let text = text.map(Text::decode).unwrap_or_default();
+        // A call beside it failed, so this one was not made.
+        let is_cancelled = text.starts_with("<tool_use_error>Cancelled: ");
         let text = text.strip_prefix("<tool_use_error>").unwrap_or(&text);
         let text = text.strip_prefix("Error: ").unwrap_or(text);
         if text.starts_with("No such tool") || text.starts_with("InputValidationError") {
             Some(ToolFailure::Invalid)
-        } else if text.starts_with("[Request interrupted") {
+        } else if text.starts_with("[Request interrupted") || is_cancelled {
             Some(ToolFailure::Interrupted)
         } else if text.starts_with("The user doesn't want to proceed") {
             let told = result.structured.and_then(Value::string).unwrap_or_default();
@@ -223,6 +239,13 @@ impl Translator {
             None
         }
     }
+}
+
+/// Whether Claude says that the call was let run. What it does not let run has no such word
+/// (`real-c3-bash-permission-deny`, `real-c13-bash-fails`).
+fn accepted(meta: &ResultMeta<'_>) -> bool {
+    meta.non_execution_kind.is_none()
+        && meta.decision.as_ref().and_then(|made| made.decision.as_deref()) == Some("accept")
 }
 
 /// The server in `mcp__SERVER__TOOL`.
@@ -253,8 +276,7 @@ fn unwrapped<'d>(text: &Text<'d>) -> Text<'d> {
 }
 
 /// A command that failed says `Exit code N` before its output.
-fn exit_code(text: &Text<'_>) -> Option<i64> {
-    let words = text.decode();
+fn exit_code(words: &str) -> Option<i64> {
     words.strip_prefix("Exit code ")?.lines().next()?.trim().parse().ok()
 }
 

@@ -79,7 +79,7 @@ impl Answer {
             let text = error.map(|error| error.read().unwrap_or_else(|_| error.get().to_owned()));
             Err(text.unwrap_or_else(|| "the client failed to answer".to_owned()))
         } else {
-            Ok(response.unwrap_or(Json::trusted("{}")))
+            Ok(response.unwrap_or(Json::EMPTY))
         };
         Ok(Self { id, said })
     }
@@ -87,7 +87,7 @@ impl Answer {
     pub(super) fn callback(line: &str) -> Result<Self, String> {
         let line: CallbackResponse = serde_json::from_str(line)
             .map_err(|error| format!("failed to read the response: {error}"))?;
-        Ok(Self { id: line.id, said: Ok(line.payload.unwrap_or(Json::trusted("{}"))) })
+        Ok(Self { id: line.id, said: Ok(line.payload.unwrap_or(Json::EMPTY)) })
     }
 
     /// The answer as a settlement of what was shown, and the mode that it sets.

@@ -171,7 +171,7 @@ impl ClaudeFront {
         let subtype = control.subtype.as_str();
         let done = match reply {
             Ok(Reply::Done(done)) => done,
-            Ok(_) => Json::trusted("{}"),
+            Ok(_) => Json::EMPTY,
             // It has none, or has not started yet and cannot say.
             Err(error)
                 if subtype == "initialize"
@@ -301,7 +301,7 @@ impl ClaudeFront {
             response.insert("models".to_owned(), self.models());
             let account = self.info.account.clone();
             let account = account.filter(|account| account.get().starts_with('{'));
-            response.insert("account".to_owned(), account.unwrap_or(Json::trusted("{}")));
+            response.insert("account".to_owned(), account.unwrap_or(Json::EMPTY));
             succeed(&id, Json::of(&response), out);
         }
     }

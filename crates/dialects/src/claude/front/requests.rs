@@ -181,14 +181,14 @@ fn control_request<'r>(
         RequestKind::Hook => {
             fields.insert("subtype", Json::of(&"hook_callback"));
             fields.insert("callback_id", Json::of(&request.callback_id));
-            fields.insert("input", input.unwrap_or(Json::trusted("{}")));
+            fields.insert("input", input.unwrap_or(Json::EMPTY));
             let id = request.tool_use_id.as_ref();
             fields.extend(id.map(|id| ("tool_use_id", Json::of(id))));
         }
         RequestKind::Mcp => {
             fields.insert("subtype", Json::of(&"mcp_message"));
             fields.insert("server_name", Json::of(&request.name));
-            fields.insert("message", input.unwrap_or(Json::trusted("{}")));
+            fields.insert("message", input.unwrap_or(Json::EMPTY));
         }
         RequestKind::Other => {
             let subtype =
@@ -235,7 +235,7 @@ fn callback<'r>(
     if request.kind == RequestKind::Hook {
         payload.insert("callback_type", Json::of(&"hook"));
         payload.insert("hook_event", Json::of(&request.name));
-        payload.insert("hook_input", request.input.clone().unwrap_or(Json::trusted("{}")));
+        payload.insert("hook_input", request.input.clone().unwrap_or(Json::EMPTY));
     } else {
         payload.insert("callback_type", Json::of(&"can_use_tool"));
         payload.insert("tool_name", Json::of(&tool));

@@ -159,7 +159,7 @@ impl Speaker {
         let Some(open) = &mut self.message else { return };
         open.stop_reason = "tool_use";
         let index = open.blocks;
-        let nothing = Json::trusted("{}");
+        let nothing = Json::EMPTY;
         stream(voice, spawned_by, || Streamed::ContentBlockStart {
             index,
             content_block: Block::ToolUse { id, name, input: &nothing },

@@ -56,7 +56,7 @@ impl Turn {
         let listed: usize = self.denials.iter().map(String::len).sum();
         let input = tool.shown().input;
         let fits = listed + input.get().len() <= DENIAL_BYTES;
-        let input = if fits { input } else { Json::trusted("{}") };
+        let input = if fits { input } else { Json::EMPTY };
         let denial = Denial { tool_name: name, tool_use_id: id, tool_input: &input };
         self.denials.push(Json::of(&denial).get().to_owned());
     }

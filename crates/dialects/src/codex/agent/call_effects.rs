@@ -2,7 +2,7 @@
 //! something else than its item says: the session judges all of it.
 
 use agentwire_protocol::event::{ToolKind, ToolStarted};
-use agentwire_protocol::{Json, Text};
+use agentwire_protocol::{Json, JsonObject, Text};
 use serde_json::{Value as Object, json};
 
 use super::super::app_wire::{Ask, Item};
@@ -135,7 +135,8 @@ impl Translator {
         let changes = changes.json().get().to_owned();
         let is_changed = tool.memo.changes.as_ref() != Some(&changes);
         if let Some(deed) = tool.memo.deeds.last_mut() {
-            deed.call.input = Some(Json::trusted(format!("{{\"changes\":{changes}}}")));
+            let input = JsonObject::new().raw("changes", &Json::trusted(changes.as_str()));
+            deed.call.input = Some(input.finish());
             deed.what.clone_from(&changes);
         }
         tool.memo.changes = Some(changes);

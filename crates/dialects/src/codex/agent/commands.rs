@@ -62,7 +62,7 @@ impl Translator {
                 return Err(GatewayError::unsupported(self.driver.name(), &what));
             }
         }
-        out.reply(call, Ok(Json::trusted("{}")));
+        out.reply(call, Ok(Json::EMPTY));
         Ok(())
     }
 
@@ -94,7 +94,7 @@ impl Translator {
             }
             (Some(Delivery::Queue | Delivery::Steer) | None, _) => self.wait(prompt, false)?,
         }
-        out.reply(call, Ok(Json::trusted("{}")));
+        out.reply(call, Ok(Json::EMPTY));
         self.next_turn(out);
         Ok(())
     }
@@ -160,7 +160,7 @@ impl Translator {
         out: &mut Out<'_>,
     ) -> Result<(), GatewayError> {
         self.configure(change, out)?;
-        out.reply(call, Ok(Json::trusted("{}")));
+        out.reply(call, Ok(Json::EMPTY));
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use agentwire_protocol::event::{
     AgentFinished, AgentInfo, AgentOutcome, ErrorEvent, PlanEntry, PlanStatus, PlanUpdated, Status,
     StatusChanged, TurnCompleted, TurnFailed, TurnFailure, TurnOrigin, UsageReported,
 };
-use agentwire_protocol::{Json, Text, TokenUsage};
+use agentwire_protocol::{Json, JsonObject, Text, TokenUsage};
 
 use super::super::app_wire::{Delta, Failure, Notice, Step, Thread, Tokens, Turn};
 use super::text::{Key, Part};
@@ -301,16 +301,18 @@ fn code<'d>(failure: &Failure<'d>) -> Option<Cow<'d, str>> {
 
 /// What an error says beyond its words and its name.
 fn details(failure: &Failure<'_>) -> Option<Json<'static>> {
-    let mut fields = Vec::new();
+    let mut object = JsonObject::new();
     let known = [
         ("codexErrorInfo", failure.info.filter(|info| info.is_object())),
         ("additionalDetails", failure.additional_details),
         ("misalignment", failure.misalignment),
     ];
     for (name, value) in known {
-        fields.extend(value.map(|value| format!("\"{name}\":{}", value.json().get())));
+        if let Some(value) = value {
+            object.add(name, &value.json());
+        }
     }
-    (!fields.is_empty()).then(|| Json::trusted(format!("{{{}}}", fields.join(","))))
+    object.unless_empty()
 }
 
 /// The last message, where the end of a turn repeats it.

@@ -41,7 +41,7 @@ impl Shape {
             Self::Exact => return result.json().into_owned(),
             Self::Account => {
                 let account = result.get("account").map(|account| account.json().into_owned());
-                return account.unwrap_or(Json::trusted("{}"));
+                return account.unwrap_or(Json::EMPTY);
             }
             Self::Models => data()
                 .map(|model| {

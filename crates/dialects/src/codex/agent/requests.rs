@@ -6,7 +6,7 @@ use agentwire_protocol::event::{
     Question, QuestionOption, RequestKind, RequestOption, RequestOptionKind, RequestRaised,
     SettledBy, input_digest,
 };
-use agentwire_protocol::{Json, Text};
+use agentwire_protocol::{Json, JsonObject, Text};
 
 use super::super::app_wire::{ApprovalMeta, Ask, Choice, Notice, Question as Asking};
 use super::super::describe::STARTED_AS;
@@ -336,7 +336,10 @@ impl Translator {
                 call.memo.denial = Some(reason.to_owned());
             }
             let wire_id = &request.memo.id;
-            out.write(format!(r#"{{"id":{wire_id},"result":{{"decision":"{word}"}}}}"#));
+            let decision = JsonObject::new().text("decision", word).finish();
+            let reply =
+                JsonObject::new().raw("id", &Json::trusted(wire_id)).raw("result", &decision);
+            out.write(reply.finish().into_text());
             let ending = Ending::denied(SettledBy::Gateway);
             out.settled(&request.agent(), &id, ending, Some(Text::from(reason)), None);
         }
@@ -378,14 +381,12 @@ fn input(
         let is_ours = beside.is_some() && name == STARTED_AS;
         !is_ours && !BESIDE.contains(&&**name) && value.json().get() != "null" && !is_here
     };
-    let field = |(name, value): (Cow<'_, str>, Value<'_>)| {
-        format!("{}:{}", serde_json::Value::from(&*name), value.json().get())
-    };
-    let own = changes.map(|changes| format!("\"changes\":{changes}"));
-    let other = beside.map(|beside| format!("\"{STARTED_AS}\":{beside}"));
-    let asked = params.fields().filter(says).map(field);
-    let fields: Vec<String> = own.into_iter().chain(asked).chain(other).collect();
-    (!fields.is_empty()).then(|| Json::trusted(format!("{{{}}}", fields.join(","))))
+    let changes = changes.map(|changes| Json::trusted(changes.as_str()));
+    let mut object = JsonObject::new().maybe("changes", changes.as_ref());
+    for (name, value) in params.fields().filter(says) {
+        object.add(&name, &value.json());
+    }
+    object.maybe(STARTED_AS, beside.map(Json::trusted).as_ref()).unless_empty()
 }
 
 /// A decision that the server offers: a word, or the only key of an object. One that would change

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use agentwire_protocol::{Answer, ErrorCode, GatewayError, Json, Settlement};
+use agentwire_protocol::{Answer, ErrorCode, GatewayError, Json, JsonObject, Settlement};
 use serde_json::{Map, Value, json};
 
 use super::Translator;
@@ -44,13 +44,14 @@ impl Translator {
         {
             tool.memo.denial = message.clone().filter(|message| !message.is_empty());
         }
-        out.write(match reply {
-            Response::Result(result) => format!("{{\"id\":{wire_id},\"result\":{result}}}"),
+        let line = JsonObject::new().raw("id", &Json::trusted(wire_id));
+        let line = match reply {
+            Response::Result(result) => line.raw("result", &Json::trusted(result)),
             Response::Refusal(message) => {
-                let error = json!({ "code": -32000, "message": message });
-                format!("{{\"id\":{wire_id},\"error\":{error}}}")
+                line.raw("error", &Json::of(&json!({ "code": -32000, "message": message })))
             }
-        });
+        };
+        out.write(line.finish().into_text());
         if interrupt {
             self.stopping = true;
             self.interrupt(out);
@@ -125,11 +126,12 @@ fn permissions(wanted: &str, answer: &Answer) -> Result<Response, GatewayError> 
     let granted = match answer {
         Answer::Allow { updated_input: Some(_), .. } => return Err(updated_input()),
         Answer::Allow { updated_permissions: Some(_), .. } => return Err(updated_permissions()),
-        Answer::Allow { .. } => wanted,
-        Answer::Deny { .. } => "{}",
+        Answer::Allow { .. } => Json::trusted(wanted),
+        Answer::Deny { .. } => Json::EMPTY,
         Answer::Answers(_) | Answer::HookOutput(_) => return Err(needs("behavior")),
     };
-    Ok(Response::Result(format!(r#"{{"permissions":{granted},"scope":"turn"}}"#)))
+    let result = JsonObject::new().raw("permissions", &granted).text("scope", "turn");
+    Ok(Response::Result(result.finish().into_text()))
 }
 
 fn mcp_call(answer: &Answer) -> Result<Value, GatewayError> {

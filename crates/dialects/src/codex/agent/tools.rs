@@ -88,7 +88,12 @@ impl Translator {
         let Some(mut tool) = self.ledger.close_tool(id) else {
             let message = Text::from(format!("{id} ended after its turn"));
             let details = match end {
-                End::Completed(completed) => completed.result,
+                End::Completed(completed) => {
+                    if completed.success || completed.exit_code.is_some() {
+                        out.ran(id, true);
+                    }
+                    completed.result
+                }
                 End::Failed(..) => None,
             };
             out.emit_as(agent, StatusChanged::new(Status::Task).message(message).details(details));

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use agentwire_protocol::{Fields, Json, SessionConfig, strict};
 
+use crate::hooks;
+
 /// Reads them, and names the one that is wrong.
 pub(super) fn read(options: &Json<'_>) -> Result<SessionConfig, String> {
     let given: Fields =
@@ -33,6 +35,7 @@ pub(super) fn read(options: &Json<'_>) -> Result<SessionConfig, String> {
     }
     let config: SessionConfig = strict::read(Json::of(&fields).get())?;
     config.check()?;
+    hooks::check_events(&config)?;
     Ok(config)
 }
 

@@ -3,7 +3,7 @@
 use agentwire_protocol::command::{Delivery, InterruptFields, given};
 use agentwire_protocol::{
     AgentType, ApprovalMode, Command, Configure, ErrorCode, Fields, GatewayError, Image, Json,
-    Prompt, SessionConfig, SessionId, Settlement, strict,
+    NewSession, Prompt, SessionConfig, SessionId, Settlement, strict,
 };
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -49,6 +49,8 @@ pub(super) struct Open {
     pub(super) agent: Option<AgentType>,
     pub(super) config: SessionConfig,
     pub(super) events: bool,
+    /// Sent twice, it starts one session.
+    pub(super) key: Option<String>,
     /// Why a session that is watched did not take the prompt.
     pub(super) refused: Option<GatewayError>,
     /// Whether the session is watched for this alone.
@@ -90,6 +92,7 @@ struct OpenParams {
     options: Option<Json<'static>>,
     #[serde(default)]
     events: bool,
+    idempotency_key: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -241,6 +244,16 @@ impl Request {
         if is_run && prompt.is_none() {
             return Err(invalid("a run needs a `prompt` or a `message`"));
         }
+        let key = given.idempotency_key;
+        if key.is_some() && (is_run || given.session_id.is_some()) {
+            let why = "`idempotencyKey` is for session/create without a `sessionId`; a prompt counts \
+                       once by its `messageId`";
+            return Err(invalid(why));
+        }
+        if key.as_ref().is_some_and(|key| !NewSession::is_key(key)) {
+            let most = NewSession::KEY_LIMIT;
+            return Err(invalid(format!("`idempotencyKey` must have 1 to {most} characters")));
+        }
         let message_id = given.message_id;
         let prompt = prompt.map(|prompt| Prompt {
             message_id: message_id.or(prompt.message_id.clone()),
@@ -264,6 +277,7 @@ impl Request {
             agent: given.agent.or(named),
             config,
             events: given.events,
+            key,
             refused: None,
             is_first: false,
         })))

@@ -59,7 +59,8 @@ impl JsonRpc {
         ticket: Ticket,
         out: &mut Outbox,
     ) {
-        if let Some(prompt) = &mut open.prompt {
+        // Under a key the same content must be the same each time; the session finds an id.
+        if let Some(prompt) = open.prompt.as_mut().filter(|_| open.key.is_none()) {
             prompt.message_id.get_or_insert_with(|| out.message_id());
         }
         let mut new = NewSession {
@@ -67,6 +68,7 @@ impl JsonRpc {
             prompt: open.prompt.clone().filter(|_| open.session.is_none()),
             resume: open.session.clone(),
             config: open.config.clone(),
+            key: open.key.clone(),
             ..NewSession::of(agent)
         };
         new.config.fail_at_limits();
@@ -212,6 +214,23 @@ impl JsonRpc {
             _ => self.replies.give(ticket, Ok::<_, Fault>(opened(id)), out),
         }
         self.opened(id, out);
+    }
+
+    /// The key was used before, for that session: it is shown from its beginning.
+    pub(super) fn started_before(
+        &mut self,
+        session: &SessionSummary,
+        open: &Open,
+        ticket: Ticket,
+        out: &mut Outbox,
+    ) {
+        let attach = Attach {
+            session: session.id.clone(),
+            after: 0,
+            events: open.events,
+            include_partial_messages: is_partial(open),
+        };
+        self.found(session, Wanted::Attach(attach), ticket, out);
     }
 
     /// The engine took a prompt, or had taken it before: then no turn answers it.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use agentwire_protocol::event::{AgentInfo, Status, StatusChanged, TurnFailure};
 use agentwire_protocol::{
-    Call, ErrorCode, Event, EventKind, GatewayError, Json, MAIN_AGENT, SessionConfig, SessionId,
-    Text,
+    Call, ErrorCode, Event, EventKind, GatewayError, Json, JsonObject, MAIN_AGENT, SessionConfig,
+    SessionId, Text,
 };
 use serde::Deserialize;
 
@@ -325,7 +325,7 @@ impl Watch {
         let waiting = self.waiting.into_iter().map(|prompt| prompt.run);
         let runs = self.turn.into_iter().chain(waiting);
         let runs = runs.map(|run| (run, Err(failed(error.clone()))));
-        let kills = self.kills.into_iter().map(|(_, ticket)| (ticket, Ok(Json::trusted("{}"))));
+        let kills = self.kills.into_iter().map(|(_, ticket)| (ticket, Ok(Json::EMPTY)));
         runs.chain(kills).collect()
     }
 }
@@ -370,6 +370,5 @@ fn sort(scanner: &mut Scanner, line: &str) -> Sort {
 
 /// The agent's own text with our id as its last field.
 fn with_session(result: &str, id: &SessionId) -> Json<'static> {
-    let fields = result.trim_end().strip_suffix('}').unwrap_or(result);
-    Json::trusted(format!("{fields},\"sessionId\":{}}}", Json::of(id).get()))
+    JsonObject::extending(&Json::trusted(result)).raw("sessionId", &Json::of(id)).finish()
 }

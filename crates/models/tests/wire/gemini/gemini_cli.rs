@@ -1,4 +1,4 @@
-//! What Gemini CLI asks for itself, and what it writes into conversations.
+//! Calls that Gemini CLI makes on its own behalf, and what it adds to conversations.
 
 use agentwire_models::ModelServer;
 use serde_json::{Value, json};
@@ -9,7 +9,6 @@ use crate::client::{Exchange, post};
 const CLI: (&str, &str) =
     ("user-agent", "GeminiCLI-acp/0.61.0/gemini-2.5-pro (linux; x64; terminal)");
 
-/// What Gemini CLI asks for itself.
 fn ask_aside(server: &ModelServer, request: &Value) -> String {
     let body = request.to_string();
     let answer = Exchange::start(server, "POST", WHOLE, &[CLI], body.as_bytes()).finish();
@@ -27,7 +26,7 @@ fn after_a_result() -> Value {
 }
 
 #[test]
-fn what_it_puts_in_between_is_no_response_and_no_prompt() {
+fn inserted_texts_are_neither_responses_nor_prompts() {
     let server = server();
     for filler in
         ["[Tool execution completed.]", "Binary content received. Proceeding with analysis."]
@@ -48,7 +47,7 @@ fn what_it_puts_in_between_is_no_response_and_no_prompt() {
 }
 
 #[test]
-fn a_turn_that_broke_off_is_over() {
+fn an_interrupted_turn_ends_its_script() {
     let server = server();
     let mut request = after_a_result();
     let interrupted = "[The previous response was interrupted before it completed.]";
@@ -58,7 +57,7 @@ fn a_turn_that_broke_off_is_over() {
 }
 
 #[test]
-fn a_prompt_of_an_ended_run_is_over() {
+fn an_ended_run_ends_its_script() {
     let server = server();
     let mut request = request("[[say never]] [[hang]]");
     let parts = request["contents"][0]["parts"].as_array_mut().expect("a list");
@@ -75,7 +74,7 @@ fn a_prompt_of_an_ended_run_is_over() {
 }
 
 #[test]
-fn a_call_that_was_cancelled_ends_the_script() {
+fn a_cancelled_call_ends_the_script() {
     let server = server();
     let mut request = request("[[tool glob {}]] [[say never]]");
     say(&mut request, "model", &json!([{"functionCall": {"name": "glob", "args": {}}}]));
@@ -84,7 +83,7 @@ fn a_call_that_was_cancelled_ends_the_script() {
 }
 
 #[test]
-fn files_of_a_prompt_are_no_prompts() {
+fn files_in_a_prompt_are_not_prompts() {
     let server = server();
     let mut request = request("look at @notes [[say {prompt}]]");
     let parts = request["contents"][0]["parts"].as_array_mut().expect("a list");
@@ -113,7 +112,7 @@ fn conversations_count_their_own_attempts() {
 }
 
 #[test]
-fn what_gemini_cli_asks_for_itself_plays_no_script() {
+fn gemini_clis_own_calls_play_no_script() {
     let server = server();
     let judged = |properties: Value| {
         let mut request = request("[[fail 500]]");
@@ -154,7 +153,7 @@ fn what_gemini_cli_asks_for_itself_plays_no_script() {
     assert!(ask_aside(&server, &request(summary)).len() <= 80);
     assert!(!ask_aside(&server, &request("weather [[fail 500]]")).is_empty());
     assert!(server.requests().iter().all(|seen| seen.side));
-    // Others play scripts without streaming, and Gemini CLI does with.
+    // Other programs play scripts without streaming, and Gemini CLI does with streaming.
     assert_eq!(text(&ask_whole(&server, "[[say x]]").json()), "x");
     let body = request("[[say y]]").to_string();
     let turn = Exchange::start(&server, "POST", STREAM, &[CLI], body.as_bytes()).finish();

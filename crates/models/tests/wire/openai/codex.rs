@@ -1,4 +1,4 @@
-//! What Codex writes into its requests.
+//! What Codex adds to its requests.
 
 use serde_json::{Value, json};
 
@@ -6,10 +6,10 @@ use super::reader::response;
 use super::{go_on, request, said, server};
 use crate::client::post;
 
-/// How Codex begins a summary.
+/// The start of a summary of Codex.
 const SUMMARY: &str = "Another language model started to solve this problem";
 
-/// A request in which a script with a failure is next.
+/// A request whose next step is a failure.
 fn midway() -> Value {
     let mut request = request("[[tool exec_command {}]] [[fail 500]]");
     let call = json!({"type": "function_call", "id": "fc_1", "call_id": "call_1"});
@@ -28,7 +28,7 @@ fn metadata(request: &mut Value, metadata: &Value) {
 }
 
 #[test]
-fn calls_for_itself_play_no_script() {
+fn codexs_own_calls_play_no_script() {
     let server = server();
     let mut compaction = midway();
     metadata(&mut compaction, &json!({"request_kind": "compaction"}));
@@ -49,7 +49,7 @@ fn calls_for_itself_play_no_script() {
 }
 
 #[test]
-fn a_compaction_for_the_api_alone_is_one_item() {
+fn an_encrypted_compaction_is_one_item() {
     let server = server();
     let mut request = midway();
     let input = request["input"].as_array_mut().expect("a list");
@@ -61,14 +61,14 @@ fn a_compaction_for_the_api_alone_is_one_item() {
     assert_eq!(item["type"], "compaction");
     assert!(item["encrypted_content"].is_string());
     assert!(server.requests()[0].side);
-    // The prompts stay, what the model said is gone.
+    // The prompts stay; the model's items are gone.
     let mut after = super::request("[[tool exec_command {}]] [[say more]]");
     go_on(&mut after, &compacted, &[]);
     assert_eq!(said(&post(&server, "/v1/responses", &after)), "more");
 }
 
 #[test]
-fn a_script_goes_on_after_a_summary() {
+fn a_script_continues_after_a_summary() {
     let server = server();
     let script = "[[say one]] [[tool exec_command {}]] [[say two]] [[stop]] [[say three]]";
     let mut compaction = request(script);
@@ -87,7 +87,7 @@ fn a_script_goes_on_after_a_summary() {
 }
 
 #[test]
-fn a_script_is_over_when_its_turn_was_aborted_or_summed_up() {
+fn an_aborted_or_summarised_turn_ends_its_script() {
     let server = server();
     for note in ["<turn_aborted>\nThe user interrupted the previous turn", SUMMARY] {
         let mut request = midway();
@@ -101,7 +101,7 @@ fn a_script_is_over_when_its_turn_was_aborted_or_summed_up() {
 }
 
 #[test]
-fn a_prompt_that_came_meanwhile_is_read() {
+fn a_prompt_sent_during_a_tool_call_is_read() {
     let server = server();
     let mut request = midway();
     user(&mut request, "[[say steered]]");
@@ -109,7 +109,7 @@ fn a_prompt_that_came_meanwhile_is_read() {
 }
 
 #[test]
-fn a_review_finds_nothing_unless_it_is_told_what() {
+fn a_review_finds_nothing_unless_it_is_scripted() {
     let server = server();
     let review = |prompt: &str| {
         let mut request = request(prompt);
@@ -122,7 +122,7 @@ fn a_review_finds_nothing_unless_it_is_told_what() {
 }
 
 #[test]
-fn an_agent_has_the_task_it_was_given_not_that_of_its_parent() {
+fn an_agent_plays_its_own_task_not_its_parents() {
     let server = server();
     for (task, answer) in [("[[say child]]", "child"), ("look", "You said: look")] {
         let mut request = midway();
@@ -140,7 +140,7 @@ fn an_agent_has_the_task_it_was_given_not_that_of_its_parent() {
 }
 
 #[test]
-fn tools_may_stand_in_the_input() {
+fn tools_may_be_listed_in_the_input() {
     let server = server();
     let mut request = request("[[say {tools}]] [[tool exec \"text(1)\"]]");
     request["tools"] = Value::Null;

@@ -1,10 +1,10 @@
-//! Reads a stream as a client does that trusts nothing.
+//! Reads a stream and checks every event.
 
 use serde_json::{Value, json};
 
 use crate::client::Answer;
 
-/// The events as values; each has the name of its type and the next number.
+/// The events as values; each is named after its type and has the next number.
 pub(super) fn events(answer: &Answer) -> Vec<Value> {
     assert_eq!(answer.status, 200, "{}", answer.text());
     assert_eq!(answer.headers["content-type"], "text/event-stream");
@@ -17,7 +17,7 @@ pub(super) fn events(answer: &Answer) -> Vec<Value> {
     values.collect()
 }
 
-/// The response at the end of a stream, whose items are what the events before it make.
+/// The response at the end of a stream; its items must match the events before it.
 pub(super) fn response(answer: &Answer) -> Value {
     let events = events(answer);
     assert_eq!(events[0]["type"], "response.created");

@@ -51,7 +51,7 @@ impl Actor {
         if ends_turn {
             output.stop = Some(reason.unwrap_or("a hook ended the turn").to_owned());
         }
-        self.core.answer(call, Ok(Json::trusted("{}")));
+        self.core.answer(call, Ok(Json::EMPTY));
         self.close(raised, outcome, SettledBy::Client, reason, None);
         self.hook_told(&raised.id, output);
         Ok(())
@@ -66,7 +66,7 @@ impl Actor {
 
     /// A hook failed in the client: that is no answer.
     pub(in super::super) fn hook_failed(&mut self, call: Call, raised: &Raised, error: &str) {
-        self.core.answer(call, Ok(Json::trusted("{}")));
+        self.core.answer(call, Ok(Json::EMPTY));
         if let Some(hook) = self.core.hooks.calls.get(&raised.id) {
             let message = format!("the hook {} failed: {error}", hook.event.as_str());
             self.core.emit(StatusChanged::new(Status::Warning).message(Text::from(message)));
@@ -296,7 +296,7 @@ impl Actor {
     fn allow(&mut self, raised: &Raised, input: Option<&Json<'static>>, always: bool) -> bool {
         let mut judged = raised.clone();
         judged.input = input.cloned().or(judged.input);
-        if let Verdict::Deny(rule) = self.requests.policy().decide(&asked(&judged), &OnDisk) {
+        if let Verdict::Deny(rule) = self.core.policy.decide(&asked(&judged), &OnDisk) {
             self.by_rule(raised, false, &rule);
             return true;
         }
@@ -306,8 +306,7 @@ impl Actor {
             Ok(()) => {
                 let mut reason = "a hook allowed it".to_owned();
                 if always {
-                    let rule = self
-                        .change_policy(|policy| policy.remember(&asked(&judged), true, &OnDisk));
+                    let rule = self.core.policy.remember(&asked(&judged), true, &OnDisk);
                     reason = format!("{reason} ({rule})");
                 }
                 let (outcome, reason) = (RequestOutcome::Allowed, Some(reason.as_str()));

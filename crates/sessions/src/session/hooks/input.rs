@@ -1,6 +1,6 @@
 //! What a hook is told, in Claude's words.
 
-use agentwire_dialects::claude::tools;
+use agentwire_dialects::hooks as words;
 use agentwire_dialects::tape::Agent;
 use agentwire_protocol::event::{RequestRaised, ToolKind, ToolStarted};
 use agentwire_protocol::{ApprovalMode, Json, Text};
@@ -124,7 +124,7 @@ impl ToolCall {
         let kind = known.map(|known| known.kind).unwrap_or_default();
         let server = known.and_then(|known| known.server.clone());
         let given = known.and_then(|known| known.given.as_ref());
-        let input = tools::overlaid(given, request.input.as_ref());
+        let input = words::overlaid(given, request.input.as_ref());
         Self {
             before: Before::Done,
             ..Self::new(own, kind, server, input.as_ref(), request.title.as_ref(), agent)
@@ -149,9 +149,9 @@ impl ToolCall {
     ) -> Self {
         let title = title.map(Text::decode);
         let (server_name, title) = (server.as_deref(), title.as_deref());
-        let call = tools::ToolCall { name: &own, kind, server: server_name, input, title };
+        let call = words::ToolCall { name: &own, kind, server: server_name, input, title };
         let given = input.map(|input| input.clone().into_owned());
-        let tools::ToolUse { name, input, .. } = call.as_claude();
+        let words::ToolUse { name, input, .. } = words::shown(&call);
         let agent = Agent {
             id: agent.id.clone().into_owned(),
             parent: agent.parent.clone().map(Text::into_owned),

@@ -1,7 +1,7 @@
 //! What hooks answer, and what follows from several answers together.
 
-use agentwire_dialects::hooks::{self, Block, Permission, Update};
-use agentwire_protocol::command::Behavior;
+use agentwire_dialects::hooks::{self, Permission};
+use agentwire_dialects::permission_updates::PermissionUpdate;
 use agentwire_protocol::{GatewayError, Json};
 
 /// What a hook answers.
@@ -44,28 +44,19 @@ impl Output {
     /// Reads an output in camel case.
     pub(super) fn read(output: &Json<'_>) -> Result<Self, GatewayError> {
         let output = hooks::Output::read(output)?;
+        let decision = output.decides().map(|decided| match decided {
+            Permission::Allow => Decision::Allow,
+            Permission::Ask | Permission::Defer => Decision::Ask,
+            Permission::Deny => Decision::Deny,
+        });
+        let input = output.updated_input().cloned();
+        let updates = output.updates().unwrap_or_default();
+        let always = updates.iter().any(PermissionUpdate::allows);
+        let is_in_vain = updates.iter().any(|update| !update.allows());
         let specific = output.specific.unwrap_or_default();
-        let answered = specific.decision;
-        let decision = match (specific.permission_decision, &answered, output.decision) {
-            (Some(Permission::Allow), ..) => Some(Decision::Allow),
-            (Some(Permission::Ask | Permission::Defer), ..) => Some(Decision::Ask),
-            (Some(Permission::Deny), ..) => Some(Decision::Deny),
-            (None, Some(answered), _) => Some(match answered.behavior {
-                Behavior::Allow => Decision::Allow,
-                Behavior::Deny => Decision::Deny,
-            }),
-            (None, None, Some(Block::Approve)) => Some(Decision::Allow),
-            (None, None, Some(Block::Block)) => Some(Decision::Deny),
-            (None, None, None) => None,
-        };
-        let (told, changed, rules, interrupts) = match answered {
-            Some(answered) => (
-                answered.message,
-                answered.updated_input,
-                answered.updated_permissions.unwrap_or_default(),
-                answered.interrupt.unwrap_or(false),
-            ),
-            None => (None, None, Vec::new(), false),
+        let (told, interrupts) = match specific.decision {
+            Some(answered) => (answered.message, answered.interrupt.unwrap_or(false)),
+            None => (None, false),
         };
         let reason = specific.permission_decision_reason.or(told).or(output.reason);
         let stops = output.goes_on == Some(false) || interrupts;
@@ -74,16 +65,16 @@ impl Output {
             reason.unwrap_or_else(|| "a hook ended the turn".to_owned())
         });
         let mut vain = Vec::new();
-        vain.extend(rules.iter().any(|rule| !allows(rule)).then_some(Vain::Rules));
+        vain.extend(is_in_vain.then_some(Vain::Rules));
         vain.extend(specific.updated_mcp_tool_output.map(|_| Vain::ToolOutput));
         Ok(Self {
             decision,
             reason,
-            input: specific.updated_input.or(changed),
+            input,
             context: specific.additional_context.filter(|context| !context.is_empty()),
             message: output.system_message.filter(|message| !message.is_empty()),
             stop,
-            always: rules.iter().any(allows),
+            always,
             vain,
         })
     }
@@ -121,8 +112,4 @@ impl Output {
         let reason = || self.reason.clone().unwrap_or_else(|| "blocked by a hook".to_owned());
         self.stop.clone().or_else(|| (self.decision == Some(Decision::Deny)).then(reason))
     }
-}
-
-fn allows(update: &Update) -> bool {
-    update.kind == "addRules" && update.behavior.as_deref() == Some("allow")
 }

@@ -2,7 +2,7 @@
 
 use agentwire_dialects::tape::{Agent, Draft};
 use agentwire_protocol::event::{
-    RequestKind, RequestRaised, Status, StatusChanged, ToolFailed, ToolFailure,
+    RequestKind, RequestRaised, Status, StatusChanged, ToolCompleted, ToolFailed, ToolFailure,
 };
 use agentwire_protocol::{EventKind, Json, Native, Text};
 
@@ -25,49 +25,10 @@ impl Core {
     /// Takes an event of the agent, with the hooks that it raises.
     pub(in super::super) fn hear(&mut self, draft: Draft<'_>) {
         match &draft.kind {
-            EventKind::ToolStarted(tool) => {
-                let id = tool.tool_id.to_string();
-                let call = ToolCall::started(tool, &draft.agent);
-                self.take(draft);
-                self.tool_started(id, call);
-            }
-            EventKind::ToolProgress(progress) => {
-                if progress.output.is_some() {
-                    self.runs(&progress.tool_id.decode());
-                }
-                self.take(draft);
-            }
-            EventKind::ToolCompleted(tool) => {
-                let id = tool.tool_id.to_string();
-                self.runs(&id);
-                let after = if tool.success {
-                    let response = tool.structured.clone().or(tool.result.clone());
-                    let response = response.unwrap_or(Json::trusted("null")).into_owned();
-                    Input { tool_response: Some(response), ..Input::default() }
-                } else {
-                    let error = tool.error.as_ref().map(Text::to_string);
-                    let result = tool.result.as_ref();
-                    let result = result.map(|result| {
-                        result.read::<String>().unwrap_or_else(|_| result.get().to_owned())
-                    });
-                    failure(error.or(result).unwrap_or_default(), false)
-                };
-                self.take(draft);
-                self.tool_over(&id, after);
-            }
-            EventKind::ToolFailed(tool) => {
-                let id = tool.tool_id.to_string();
-                let after = after_failure(tool);
-                if after.is_some() {
-                    self.runs(&id);
-                }
-                self.take(draft);
-                match after {
-                    Some(after) => self.tool_over(&id, after),
-                    // It never ran.
-                    None => self.never_ran(&id),
-                }
-            }
+            EventKind::ToolStarted(_)
+            | EventKind::ToolProgress(_)
+            | EventKind::ToolCompleted(_)
+            | EventKind::ToolFailed(_) => self.hear_tool(draft),
             EventKind::RequestRaised(request) if request.kind == RequestKind::Permission => {
                 if let Some(draft) = self.hold(draft) {
                     self.take(draft);
@@ -93,18 +54,7 @@ impl Core {
                 self.end_turn();
                 self.take(draft);
             }
-            EventKind::AgentSpawned(spawned) => {
-                let kind = spawned.name.as_ref().map(Text::to_string);
-                if let Some(kind) = kind.clone().filter(|_| self.hooks.subagents.len() < TOOL_LIMIT)
-                {
-                    self.hooks.subagents.insert(draft.agent.id.to_string(), kind);
-                }
-                self.subagent(HookEvent::SubagentStart, kind, draft);
-            }
-            EventKind::AgentFinished(_) => {
-                let kind = self.hooks.subagents.remove(&*draft.agent.id.decode());
-                self.subagent(HookEvent::SubagentStop, kind, draft);
-            }
+            EventKind::AgentSpawned(_) | EventKind::AgentFinished(_) => self.hear_subagent(draft),
             EventKind::SessionStarted(_)
             | EventKind::TextChunk(_)
             | EventKind::ThinkingChunk(_)
@@ -116,6 +66,60 @@ impl Core {
             | EventKind::UsageReported(_)
             | EventKind::Other(_)
             | EventKind::Unknown(_) => self.take(draft),
+        }
+    }
+
+    fn hear_tool(&mut self, draft: Draft<'_>) {
+        match &draft.kind {
+            EventKind::ToolStarted(tool) => {
+                let id = tool.tool_id.to_string();
+                let call = ToolCall::started(tool, &draft.agent);
+                self.take(draft);
+                self.tool_started(id, call);
+            }
+            EventKind::ToolProgress(progress) => {
+                if progress.output.is_some() {
+                    self.runs(&progress.tool_id.decode());
+                }
+                self.take(draft);
+            }
+            EventKind::ToolCompleted(tool) => {
+                let (id, after) = (tool.tool_id.to_string(), after_completion(tool));
+                self.runs(&id);
+                self.take(draft);
+                self.tool_over(&id, after);
+            }
+            EventKind::ToolFailed(tool) => {
+                let (id, after) = (tool.tool_id.to_string(), after_failure(tool));
+                if after.is_some() {
+                    self.runs(&id);
+                }
+                self.take(draft);
+                match after {
+                    Some(after) => self.tool_over(&id, after),
+                    // It never ran.
+                    None => self.never_ran(&id),
+                }
+            }
+            _ => self.take(draft),
+        }
+    }
+
+    fn hear_subagent(&mut self, draft: Draft<'_>) {
+        let id = draft.agent.id.to_string();
+        match &draft.kind {
+            EventKind::AgentSpawned(spawned) => {
+                let kind = spawned.name.as_ref().map(Text::to_string);
+                let has_room = self.hooks.subagents.len() < TOOL_LIMIT;
+                if let Some(kind) = kind.clone().filter(|_| has_room) {
+                    self.hooks.subagents.insert(id, kind);
+                }
+                self.subagent(HookEvent::SubagentStart, kind, draft);
+            }
+            _ => {
+                let kind = self.hooks.subagents.remove(&id);
+                self.subagent(HookEvent::SubagentStop, kind, draft);
+            }
         }
     }
 
@@ -283,6 +287,20 @@ impl Core {
 
 fn owned(agent: &Agent<'_>) -> Agent<'static> {
     Agent { id: agent.id.clone().into_owned(), parent: agent.parent.clone().map(Text::into_owned) }
+}
+
+/// What a hook is told after a call that gave a result.
+fn after_completion(tool: &ToolCompleted<'_>) -> Input {
+    if tool.success {
+        let response = tool.structured.clone().or(tool.result.clone());
+        let response = response.unwrap_or(Json::trusted("null")).into_owned();
+        return Input { tool_response: Some(response), ..Input::default() };
+    }
+    let error = tool.error.as_ref().map(Text::to_string);
+    let result = tool.result.as_ref();
+    let result =
+        result.map(|result| result.read::<String>().unwrap_or_else(|_| result.get().to_owned()));
+    failure(error.or(result).unwrap_or_default(), false)
 }
 
 /// What is told of a call that was cut off; nothing of one that never ran.

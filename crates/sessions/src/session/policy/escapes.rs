@@ -9,7 +9,7 @@ mod table;
 use super::shell::{base, is_interpreter};
 
 pub use git::CONFIG_KEYS;
-pub use table::{ESCAPES, EVERYWHERE, Escape, FORMATS, WRAPPERS};
+pub use table::{ESCAPES, EVERYWHERE, Escape, FORMATS, OUTSIDE, WRAPPERS};
 
 /// A word of a command, and whether the rule names it.
 type Word<'a> = (&'a str, bool);
@@ -198,6 +198,17 @@ fn runs_own(words: &[Word<'_>]) -> bool {
 /// Whether a word is an option that writes a file or runs a program, whichever program has it.
 fn writes_anywhere(words: &[&str]) -> bool {
     let plain = |name: &str| name.replace(['-', '_'], "").to_ascii_lowercase();
+    let is_known = |name: &str, known: &[&str]| {
+        known.iter().any(|known| match known.strip_prefix("--*") {
+            // `--no-log-file` takes it away; `-command` alone is another option.
+            Some(end) => {
+                let rest = name.strip_suffix(plain(end).as_str());
+                let is_whole = !end.starts_with('-');
+                rest.is_some_and(|rest| (is_whole || !rest.is_empty()) && !rest.starts_with("no"))
+            }
+            None => plain(known) == name,
+        })
+    };
     words.iter().enumerate().any(|(at, word)| {
         let Some(option) = word.strip_prefix("--") else { return false };
         let name = plain(option.split('=').next().unwrap_or_default());
@@ -205,7 +216,9 @@ fn writes_anywhere(words: &[&str]) -> bool {
         let value = value(word, "--", words.get(at + 1));
         let is_format = FORMATS.contains(&value)
             || ["jsonpath=", "custom-columns="].iter().any(|it| value.starts_with(it));
-        (is_output && !is_format) || EVERYWHERE.iter().any(|known| plain(known) == name)
+        (is_output && !is_format)
+            || is_known(&name, EVERYWHERE)
+            || (is_known(&name, OUTSIDE) && value != "/dev/null" && leads_out(value))
     })
 }
 
@@ -220,13 +233,18 @@ fn has_option(program: &str, words: &[&str]) -> bool {
             let value = || value(word, option, words.get(at + 1));
             is(word, option, row.valued)
                 && match test {
-                    ".." => value().starts_with(['/', '~']) || value().contains(".."),
+                    ".." => leads_out(value()),
                     "/" => value().contains('/'),
                     // Such options name a file to write.
                     _ => !(option.contains('*') && matches!(value(), "stdout" | "stderr")),
                 }
         })
     })
+}
+
+/// Whether a path may lead out of the current directory.
+fn leads_out(path: &str) -> bool {
+    path.starts_with(['/', '~']) || path.contains("..")
 }
 
 /// The value of an option: in its word, or the next word.

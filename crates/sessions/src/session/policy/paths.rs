@@ -2,26 +2,23 @@
 
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
+use std::sync::LazyLock;
+
+use agentwire_dialects::describe::own_files;
 
 use super::shell::is_hidden;
 
 /// What of a path no mode lets an agent change unasked: by these files, programs of the user run
 /// other programs, or agents change what they may do. A name that ends in `*` is a beginning.
-pub const PROTECTED: &[&str] = &[
-    ".git",
-    ".hg",
-    ".svn",
-    ".jj",
-    "HEAD",
-    ".gitconfig",
-    ".gitmodules",
-    ".gitattributes",
-    ".claude",
-    ".claude.json",
-    ".codex",
-    ".gemini",
-    ".agents",
-    ".cursor",
+pub static PROTECTED: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+    let of_repositories = OF_REPOSITORIES.iter().copied();
+    of_repositories.chain(own_files()).chain(OF_THE_USER.iter().copied()).collect()
+});
+
+const OF_REPOSITORIES: &[&str] =
+    &[".git", ".hg", ".svn", ".jj", "HEAD", ".gitconfig", ".gitmodules", ".gitattributes"];
+
+const OF_THE_USER: &[&str] = &[
     ".agentwire",
     ".mcp.json",
     ".vscode",

@@ -3,10 +3,9 @@
 
 use std::path::PathBuf;
 
-use agentwire_dialects::describe::{Class, Description, Touches};
+use agentwire_dialects::describe::{Class, Description, Touches, suggestion};
 use agentwire_protocol::Json;
 use agentwire_protocol::event::input_digest;
-use serde_json::{Value, json};
 
 use super::call::Call;
 use super::disk::{Disk, Lookups};
@@ -22,7 +21,7 @@ pub const REMEMBERED_LIMIT: usize = 256;
 pub struct Always {
     /// Whether anything.
     pub is_kept: bool,
-    /// In the words of Claude's `updatedPermissions`, if they have a word for it.
+    /// As the request suggests it to clients (`updatedPermissions`), if that has a word for it.
     pub suggestion: Option<Json<'static>>,
 }
 
@@ -51,7 +50,7 @@ impl Policy {
         Always { is_kept: rule.is_some(), suggestion }
     }
 
-    /// A rule in the words of Claude's `updatedPermissions`; nothing, if they have no word for it.
+    /// A rule as a request suggests it; nothing, if there is no word for it.
     fn suggested(&self, call: &Description<'_>, rule: &Rule) -> Option<Json<'static>> {
         let name = call.name.as_deref()?;
         let contents: Vec<Option<String>> = match (&rule.detail, &call.touches) {
@@ -66,16 +65,7 @@ impl Policy {
                 return None;
             }
         };
-        let rules = contents.into_iter().map(|content| match content {
-            Some(content) => json!({ "toolName": name, "ruleContent": content }),
-            None => json!({ "toolName": name }),
-        });
-        Some(Json::of(&json!([{
-            "type": "addRules",
-            "rules": rules.collect::<Vec<Value>>(),
-            "behavior": "allow",
-            "destination": "session",
-        }])))
+        Some(suggestion(name, contents))
     }
 
     fn keep(&mut self, rule: Rule, allow: bool) -> String {
@@ -121,70 +111,82 @@ impl Policy {
         allow: bool,
         resolve: Resolve<'_>,
     ) -> Result<Rule, &'static str> {
-        let one = |text: String, subject, detail| Ok(Rule { text, subject, detail });
         if let Some((server, tool)) = &call.mcp {
             let subject = Subject::Mcp { server: server.to_string(), tool: Some(tool.to_string()) };
-            return one(format!("mcp__{server}__{tool}"), subject, Detail::Any);
+            return Ok(rule(format!("mcp__{server}__{tool}"), subject, Detail::Any));
         }
         if allow && call.warns {
             return Err("the agent warns of it, so that it is asked about each time");
         }
-        let name = call.name.as_deref().map(str::to_owned);
+        let name = || call.name.as_deref().map(str::to_owned).ok_or("the tool has no name");
         match (&call.touches, call.class) {
             (_, Class::Question) => Err("a question has no answer that holds for others"),
-            (Touches::Command(command), class) => match &call.words {
-                Some(words) => {
-                    let detail = Detail::Command { words: words.clone(), more: false };
-                    let text = format!("Bash({})", shell::quoted(words));
-                    one(text, Subject::Class(class), detail)
+            (Touches::Command(command), class) => {
+                let subject = Subject::Class(class);
+                match &call.words {
+                    Some(words) => {
+                        let detail = Detail::Command { words: words.clone(), more: false };
+                        Ok(rule(format!("Bash({})", shell::quoted(words)), subject, detail))
+                    }
+                    None if allow => Err("only one simple command can be allowed from now on"),
+                    None => {
+                        let detail = Detail::Text(command.text.clone());
+                        Ok(rule(format!("Bash({})", command.text), subject, detail))
+                    }
                 }
-                None if allow => Err("only one simple command can be allowed from now on"),
-                None => {
-                    let text = format!("Bash({})", command.text);
-                    one(text, Subject::Class(class), Detail::Text(command.text.clone()))
-                }
-            },
-            (Touches::Files { paths: files, are_all: true }, class) => {
-                let paths = files.iter().map(|file| self.places.written(file));
-                let paths: Option<Vec<_>> = paths.collect();
-                let paths = paths.ok_or("its path is not certain")?;
-                let texts: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
-                if !allow {
-                    let patterns = paths.into_iter().map(Pattern::exactly).collect();
-                    let text = format!("{}({})", class.as_str(), texts.join(", "));
-                    return one(text, Subject::Class(class), Detail::Paths(patterns));
-                }
-                if files.iter().any(|file| call.is_adrift(file)) {
-                    return Err("its path is not certain after a shell command ran");
-                }
-                // To list a directory is not to search it: of tools that read, the same tool alone.
-                let is_known =
-                    call.name.as_deref().is_some_and(|name| self.tools.find(name).is_some());
-                let reads = matches!(class, Class::Read | Class::Search);
-                let (who, subject) = match name.filter(|_| is_known && reads) {
-                    Some(name) => (name.clone(), Subject::Tool(name)),
-                    None => (class.as_str().to_owned(), Subject::Class(class)),
-                };
-                let files = self.readings(files, resolve).ok_or("its path is not certain")?;
-                one(format!("{who}({})", texts.join(", ")), subject, Detail::Files(class, files))
+            }
+            (Touches::Files { paths, are_all: true }, _) => {
+                self.rule_for_files(call, paths, allow, resolve)
             }
             (Touches::Host(host), class) => {
                 let detail = Detail::Host { host: host.clone(), below: false };
-                one(format!("WebFetch(domain:{host})"), Subject::Class(class), detail)
+                Ok(rule(format!("WebFetch(domain:{host})"), Subject::Class(class), detail))
             }
             (_, Class::Shell) if allow => Err("only one simple command can be allowed from now on"),
             // What a tool that only thinks is called with changes nothing.
             (Touches::Nothing, Class::Think) => {
-                let name = name.ok_or("the tool has no name")?;
-                one(name.clone(), Subject::Tool(name), Detail::Any)
+                let name = name()?;
+                Ok(rule(name.clone(), Subject::Tool(name), Detail::Any))
             }
             (Touches::Nothing | Touches::Unclear | Touches::Files { .. }, _) => {
-                let name = name.ok_or("the tool has no name")?;
+                let name = name()?;
                 let digest = input_digest(call.input.as_ref());
                 let text = format!("{name} with this input");
-                one(text, Subject::Tool(name), Detail::Input(digest))
+                Ok(rule(text, Subject::Tool(name), Detail::Input(digest)))
             }
         }
+    }
+
+    /// The same, of a call of which all files are known.
+    fn rule_for_files(
+        &self,
+        call: &Call<'_>,
+        files: &[String],
+        allow: bool,
+        resolve: Resolve<'_>,
+    ) -> Result<Rule, &'static str> {
+        let class = call.class;
+        let paths = files.iter().map(|file| self.places.written(file));
+        let paths: Option<Vec<_>> = paths.collect();
+        let paths = paths.ok_or("its path is not certain")?;
+        let texts: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
+        if !allow {
+            let patterns = paths.into_iter().map(Pattern::exactly).collect();
+            let text = format!("{}({})", class.as_str(), texts.join(", "));
+            return Ok(rule(text, Subject::Class(class), Detail::Paths(patterns)));
+        }
+        if files.iter().any(|file| call.is_adrift(file)) {
+            return Err("its path is not certain after a shell command ran");
+        }
+        // To list a directory is not to search it: of tools that read, the same tool alone.
+        let reads = matches!(class, Class::Read | Class::Search);
+        let known = call.name.as_deref().filter(|name| self.tools.find(name).is_some());
+        let (who, subject) = match known.filter(|_| reads) {
+            Some(name) => (name, Subject::Tool(name.to_owned())),
+            None => (class.as_str(), Subject::Class(class)),
+        };
+        let files = self.readings(files, resolve).ok_or("its path is not certain")?;
+        Ok(rule(format!("{who}({})", texts.join(", ")), subject, Detail::Files(class, files)))
     }
 
     /// Every file that these paths may mean now. A link that changes later makes another file of it.
@@ -195,4 +197,8 @@ impl Policy {
         }
         Some(all)
     }
+}
+
+fn rule(text: String, subject: Subject, detail: Detail) -> Rule {
+    Rule { text, subject, detail }
 }

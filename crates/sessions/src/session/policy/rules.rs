@@ -108,57 +108,7 @@ impl Rule {
                 })
             }
         };
-        is_subject
-            && match (&self.detail, &call.touches) {
-                (Detail::Any, _) => true,
-                (Detail::Input(digest), _) => call.has_digest(digest),
-                (Detail::Command { words, more }, Touches::Command(command)) => {
-                    let fits = call.words.as_ref().is_some_and(|own| match more {
-                        true => own.starts_with(words) && !escapes::escapes(own, words.len()),
-                        false => own == words,
-                    });
-                    let here = command.directory.as_ref().is_none_or(|directory| {
-                        let readings = measure.places.read(directory, measure.resolve);
-                        readings.is_some_and(|path| measure.places.hold(&path, measure.resolve))
-                    });
-                    fits && here
-                }
-                (Detail::Files(class, own), Touches::Files { paths, are_all }) => {
-                    *are_all
-                        && *class == call.class
-                        && paths.iter().all(|file| {
-                            let readings = measure.places.read(file, measure.resolve);
-                            let is_own = |path: &Path| own.iter().any(|own| own == path);
-                            !call.is_adrift(file)
-                                && readings.is_some_and(|readings| readings.iter().all(is_own))
-                        })
-                }
-                (Detail::Paths(patterns), Touches::Files { paths, are_all }) => {
-                    let (places, resolve) = (measure.places, measure.resolve);
-                    let fits = |path: &Readings| {
-                        patterns.iter().any(|pattern| pattern.allows(path, places, resolve))
-                    };
-                    let is_inside =
-                        |file: &String| places.read(file, resolve).is_some_and(|path| fits(&path));
-                    *are_all && paths.iter().all(|file| !call.is_adrift(file) && is_inside(file))
-                }
-                (Detail::Host { host, below }, Touches::Host(own)) => match below {
-                    true => is_below(own, host),
-                    false => own == host,
-                },
-                (
-                    Detail::Command { .. }
-                    | Detail::Paths(_)
-                    | Detail::Files(..)
-                    | Detail::Host { .. }
-                    | Detail::Text(_),
-                    Touches::Nothing
-                    | Touches::Unclear
-                    | Touches::Files { .. }
-                    | Touches::Command(_)
-                    | Touches::Host(_),
-                ) => false,
-            }
+        is_subject && self.detail.allows(call, measure)
     }
 
     /// Whether it denies the call, or may.
@@ -243,6 +193,67 @@ impl Rule {
         };
         matches!(class, Some(Class::Read | Class::Search))
     }
+}
+
+impl Detail {
+    /// Whether the call is beyond doubt one that it names.
+    fn allows(&self, call: &Call<'_>, measure: Measure<'_>) -> bool {
+        match (self, &call.touches) {
+            (Self::Any, _) => true,
+            (Self::Input(digest), _) => call.has_digest(digest),
+            (Self::Command { words, more }, Touches::Command(command)) => {
+                let fits = call.words.as_ref().is_some_and(|own| match more {
+                    true => own.starts_with(words) && !escapes::escapes(own, words.len()),
+                    false => own == words,
+                });
+                let here = command.directory.as_ref().is_none_or(|directory| {
+                    let readings = measure.places.read(directory, measure.resolve);
+                    readings.is_some_and(|path| measure.places.hold(&path, measure.resolve))
+                });
+                fits && here
+            }
+            (Self::Files(class, own), Touches::Files { paths, are_all: true }) => {
+                let is_own = |path: &Path| own.iter().any(|own| own == path);
+                *class == call.class
+                    && all_read(paths, call, measure, |readings| readings.iter().all(is_own))
+            }
+            (Self::Paths(patterns), Touches::Files { paths, are_all: true }) => {
+                all_read(paths, call, measure, |path| {
+                    let (places, resolve) = (measure.places, measure.resolve);
+                    patterns.iter().any(|pattern| pattern.allows(path, places, resolve))
+                })
+            }
+            (Self::Host { host, below }, Touches::Host(own)) => match below {
+                true => is_below(own, host),
+                false => own == host,
+            },
+            (
+                Self::Command { .. }
+                | Self::Paths(_)
+                | Self::Files(..)
+                | Self::Host { .. }
+                | Self::Text(_),
+                Touches::Nothing
+                | Touches::Unclear
+                | Touches::Files { .. }
+                | Touches::Command(_)
+                | Touches::Host(_),
+            ) => false,
+        }
+    }
+}
+
+/// Whether it is certain where each path leads, and all that it may mean fits.
+fn all_read(
+    paths: &[String],
+    call: &Call<'_>,
+    measure: Measure<'_>,
+    fits: impl Fn(&Readings) -> bool,
+) -> bool {
+    paths.iter().all(|file| {
+        let readings = measure.places.read(file, measure.resolve);
+        !call.is_adrift(file) && readings.is_some_and(|readings| fits(&readings))
+    })
 }
 
 fn covers(class: Class, own: Class) -> bool {

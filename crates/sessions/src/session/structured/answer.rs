@@ -1,14 +1,14 @@
 //! The agent's answer: what of it counts, and whether it matches the schema.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Arc;
 
 use agentwire_protocol::Json;
-use jsonschema::ValidationError;
+use jsonschema::{ValidationError, Validator};
 use serde_json::Value;
+use tokio::sync::{Semaphore, oneshot};
 
 use super::bounds::Cost;
 use super::{ANSWER_LIMIT, Structured};
-use crate::blocking::blocking;
 
 /// How many mistakes are reported at once.
 const MISTAKES: usize = 5;
@@ -18,7 +18,50 @@ const MISTAKE_LENGTH: usize = 400;
 
 /// Held while a large answer is checked: a value takes many times the memory of its text, so that of
 /// several sessions is not taken at once.
-static LARGE: Mutex<()> = Mutex::new(());
+pub(super) static LARGE: Semaphore = Semaphore::const_new(1);
+
+/// The answer, or why it is none.
+pub(super) type Judged = Result<Json<'static>, String>;
+
+/// What is known of an answer at once.
+#[derive(Debug)]
+pub(super) enum Look {
+    Known(Judged),
+    /// That takes long to find out.
+    Large(Check),
+}
+
+/// The check of a large answer.
+#[derive(Debug)]
+pub(super) struct Check {
+    validator: Arc<Validator>,
+    answer: Json<'static>,
+    cost: Cost,
+}
+
+impl Check {
+    fn run(self) -> Judged {
+        let value: Value = self.answer.read().map_err(not_json)?;
+        check(&self.validator, &value, self.cost)?;
+        Ok(self.answer)
+    }
+
+    /// Runs it apart from the session, one after the other. It is not begun if nobody waits any more.
+    pub(super) fn start(self) -> oneshot::Receiver<Judged> {
+        let (done, outcome) = oneshot::channel();
+        tokio::spawn(async move {
+            let Ok(turn) = LARGE.acquire().await else { return };
+            if !done.is_closed() {
+                tokio::task::spawn_blocking(move || {
+                    let judged = self.run();
+                    drop(turn);
+                    let _ = done.send(judged);
+                });
+            }
+        });
+        outcome
+    }
+}
 
 impl Structured {
     /// The main agent said something.
@@ -36,8 +79,16 @@ impl Structured {
         self.is_overlong = false;
     }
 
-    /// The answer, or why it is none. `whole` is the answer where the agent repeats it.
-    pub(super) fn judge(&self, whole: Option<&str>) -> Result<Json<'static>, String> {
+    /// Looks at the answer. `whole` is the answer where the agent repeats it.
+    pub(super) fn look(&self, whole: Option<&str>) -> Look {
+        match self.prepare(whole) {
+            Ok(check) if !check.cost.is_small => Look::Large(check),
+            Ok(check) => Look::Known(check.run()),
+            Err(why) => Look::Known(Err(why)),
+        }
+    }
+
+    fn prepare(&self, whole: Option<&str>) -> Result<Check, String> {
         if self.is_overlong || whole.is_some_and(|whole| whole.len() > ANSWER_LIMIT) {
             return Err(format!("it is longer than {ANSWER_LIMIT} bytes"));
         }
@@ -45,37 +96,29 @@ impl Structured {
         if text.is_empty() {
             return Err("it is empty".to_owned());
         }
-        let not_json = |error: serde_json::Error| format!("it is not JSON: {error}");
-        let answer = Json::parse(text).map_err(not_json)?;
+        let answer = Json::parse(text).map_err(not_json)?.into_owned();
         let cost = self.weight.cost(text)?;
-        let check = || {
-            let value: Value = answer.read().map_err(not_json)?;
-            self.check(&value, cost)
-        };
-        match cost.is_small {
-            true => check()?,
-            false => blocking(|| {
-                let _one = LARGE.lock().unwrap_or_else(PoisonError::into_inner);
-                check()
-            })?,
-        }
-        Ok(answer.into_owned())
+        Ok(Check { validator: Arc::clone(&self.validator), answer, cost })
     }
+}
 
-    /// Finds what is wrong, as far as that can be found with bounded memory.
-    fn check(&self, value: &Value, cost: Cost) -> Result<(), String> {
-        if self.validator.is_valid(value) {
-            return Ok(());
-        }
-        let mistakes: Vec<String> = if cost.can_tell_all {
-            self.validator.iter_errors(value).take(MISTAKES).map(|error| told(&error)).collect()
-        } else if cost.can_tell_first {
-            self.validator.validate(value).err().iter().map(told).collect()
-        } else {
-            vec!["it is too large to say where".to_owned()]
-        };
-        Err(format!("it does not match the schema: {}", mistakes.join("; ")))
+fn not_json(error: serde_json::Error) -> String {
+    format!("it is not JSON: {error}")
+}
+
+/// Finds what is wrong, as far as that can be found with bounded memory.
+fn check(validator: &Validator, value: &Value, cost: Cost) -> Result<(), String> {
+    if validator.is_valid(value) {
+        return Ok(());
     }
+    let mistakes: Vec<String> = if cost.can_tell_all {
+        validator.iter_errors(value).take(MISTAKES).map(|error| told(&error)).collect()
+    } else if cost.can_tell_first {
+        validator.validate(value).err().iter().map(told).collect()
+    } else {
+        vec!["it is too large to say where".to_owned()]
+    };
+    Err(format!("it does not match the schema: {}", mistakes.join("; ")))
 }
 
 /// What a mistake is, and where.
@@ -112,6 +155,15 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+
+    impl Structured {
+        fn judge(&self, whole: Option<&str>) -> Judged {
+            match self.look(whole) {
+                Look::Known(judged) => judged,
+                Look::Large(check) => check.run(),
+            }
+        }
+    }
 
     fn of(schema: &Value) -> Result<Option<Structured>, agentwire_protocol::GatewayError> {
         let config = json!({ "outputFormat": { "type": "json_schema", "schema": schema } });

@@ -15,12 +15,24 @@ use super::super::callers::NOBODY;
 use super::super::commands::taken;
 use super::super::core::{Core, Effect};
 use super::super::queued_prompt::{Entry, bytes};
-use super::{FAILED, Spent, Stage, Structured, WAITING_BYTES, WAITING_LIMIT};
+use super::answer::{Check, Judged, Look};
+use super::{Checking, FAILED, Spent, Stage, Structured, WAITING_BYTES, WAITING_LIMIT};
+
+/// What came of the check of an answer; nothing, if it was given up.
+pub(in super::super) struct Checked(Option<Judged>);
 
 impl Core {
     /// Takes note of what the agent says. Nothing is left of an event that only says that the agent
     /// begins or ends a part of the turn.
     pub(in super::super) fn form<'d>(&mut self, mut draft: Draft<'d>) -> Option<Draft<'d>> {
+        let is_turn = matches!(
+            draft.kind,
+            EventKind::TurnStarted(_) | EventKind::TurnCompleted(_) | EventKind::TurnFailed(_)
+        );
+        if is_turn && self.checks_answer() {
+            let error = "the agent went on while its answer was checked";
+            self.give_up_answer(TurnFailure::Error, error);
+        }
         let Some(structured) = &mut self.structured else { return Some(draft) };
         let is_main = draft.agent.parent.is_none();
         match &mut draft.kind {
@@ -40,32 +52,11 @@ impl Core {
                 structured.end(turn);
                 // Whether it is accepted or not, the agent keeps it.
                 self.book.has_answer = true;
-                let whole = turn.result.as_ref().map(Text::decode);
-                let is_first = matches!(structured.stage, Stage::First);
-                match structured.judge(whole.as_deref()) {
-                    Ok(answer) => {
-                        turn.result = Some(Text::from(answer.get().to_owned()));
-                        turn.structured_output = Some(answer);
-                        structured.stage = Stage::First;
-                    }
-                    Err(error) => match cut_by(self.breach.as_ref(), self.cut.as_ref()) {
-                        // A turn that was cut off, or broke a rule, has failed for that.
-                        Some((reason, message)) => {
-                            structured.stage = Stage::First;
-                            draft.kind = unanswered(turn, reason, message).into();
-                        }
-                        None if is_first => return self.refuse_answer(draft, error),
-                        None => {
-                            structured.stage = Stage::First;
-                            let message = format!(
-                                "no answer matched the output format: of the last, {error}"
-                            );
-                            let failed = unanswered(turn, TurnFailure::Error, message);
-                            let error_type = Some(Text::fixed(FAILED));
-                            draft.kind = TurnFailed { error_type, ..failed }.into();
-                        }
-                    },
-                }
+                let look = structured.look(turn.result.as_ref().map(Text::decode).as_deref());
+                return match look {
+                    Look::Known(judged) => self.answer_judged(draft, judged),
+                    Look::Large(check) => self.hold_answer(draft, check),
+                };
             }
             EventKind::TurnFailed(turn) => {
                 turn.turn_number = turn.turn_number.saturating_sub(structured.merged);
@@ -93,6 +84,74 @@ impl Core {
             | EventKind::Unknown(_) => {}
         }
         Some(draft)
+    }
+
+    /// Ends the turn as its answer is, or has the agent asked again.
+    fn answer_judged<'d>(&mut self, mut draft: Draft<'d>, judged: Judged) -> Option<Draft<'d>> {
+        let (Some(structured), EventKind::TurnCompleted(turn)) =
+            (&mut self.structured, &mut draft.kind)
+        else {
+            return Some(draft);
+        };
+        let error = match judged {
+            Ok(answer) => {
+                turn.result = Some(Text::from(answer.get().to_owned()));
+                turn.structured_output = Some(answer);
+                structured.stage = Stage::First;
+                return Some(draft);
+            }
+            Err(error) => error,
+        };
+        match cut_by(self.breach.as_ref(), self.cut.as_ref()) {
+            // A turn that was cut off, or broke a rule, has failed for that.
+            Some((reason, message)) => {
+                structured.stage = Stage::First;
+                draft.kind = unanswered(turn, reason, message).into();
+            }
+            None if matches!(structured.stage, Stage::First) => {
+                return self.refuse_answer(draft, error);
+            }
+            None => {
+                structured.stage = Stage::First;
+                let message = format!("no answer matched the output format: of the last, {error}");
+                let failed = unanswered(turn, TurnFailure::Error, message);
+                let error_type = Some(Text::fixed(FAILED));
+                draft.kind = TurnFailed { error_type, ..failed }.into();
+            }
+        }
+        Some(draft)
+    }
+
+    /// The turn ends once its answer is checked. The agent's line is reported at once.
+    fn hold_answer<'d>(&mut self, draft: Draft<'d>, check: Check) -> Option<Draft<'d>> {
+        let (Some(structured), EventKind::TurnCompleted(turn)) = (&mut self.structured, draft.kind)
+        else {
+            return None;
+        };
+        let turn = Box::new((*turn).into_owned());
+        structured.checking = Some(Checking::Runs { turn, outcome: check.start() });
+        let message = Text::fixed("the answer is being checked");
+        let kind = StatusChanged::new(Status::Working).message(message).into();
+        self.take(Draft { agent: Agent::main(), kind, native: draft.native });
+        None
+    }
+
+    /// Whether the turn's end waits until its answer is checked.
+    pub(in super::super) fn checks_answer(&self) -> bool {
+        let checking = self.structured.as_ref().and_then(|structured| structured.checking.as_ref());
+        matches!(checking, Some(Checking::Runs { .. }))
+    }
+
+    /// Waits until the answer is checked, or nobody wants to know any more.
+    pub(in super::super) async fn checked(&mut self) -> Checked {
+        match self.structured.as_mut().and_then(|structured| structured.checking.as_mut()) {
+            None => std::future::pending().await,
+            Some(Checking::Dropped) => Checked(None),
+            Some(Checking::Runs { outcome, .. }) => {
+                let lost = |_| Err("it could not be checked".to_owned());
+                Checked(Some(outcome.await.unwrap_or_else(lost)))
+            }
+        }
     }
 
     /// The turn goes on: the agent is to be asked again. What it is asked is reported with its line.
@@ -143,6 +202,13 @@ impl Core {
     /// The agent will not be asked again: the turn has failed.
     pub(in super::super) fn give_up_answer(&mut self, reason: TurnFailure, error: &str) {
         let Some(structured) = &mut self.structured else { return };
+        if let Some(Checking::Runs { turn, .. }) =
+            structured.checking.take_if(|checking| matches!(checking, Checking::Runs { .. }))
+        {
+            structured.checking = Some(Checking::Dropped);
+            structured.stage = Stage::First;
+            return self.emit(unanswered(&turn, reason, error.to_owned()));
+        }
         let spent = match std::mem::replace(&mut structured.stage, Stage::First) {
             Stage::Refused { spent, .. } | Stage::Asked(spent) => spent,
             other @ (Stage::First | Stage::Again(_)) => {
@@ -308,7 +374,7 @@ impl Actor {
             return self.end_refused(reason, &error);
         }
         // Somebody wants it to stop.
-        if self.phase.is_ending() || self.supervisor.escalation.is_on() {
+        if self.phase.is_ending() || self.supervisor.awaits_signal() {
             let error = "the turn was interrupted before the agent could answer again";
             return self.end_refused(TurnFailure::Interrupted, error);
         }
@@ -343,9 +409,29 @@ impl Actor {
         self.calm();
     }
 
-    /// The turn is interrupted before the process of its second answer has started. Says whether that is
-    /// so.
+    /// The answer of the turn is checked, or that was given up.
+    pub(in super::super) async fn answer_checked(&mut self, Checked(judged): Checked) {
+        self.core.journal.tick();
+        let structured = self.core.structured.as_mut();
+        let checking = structured.and_then(|structured| structured.checking.take());
+        if let (Some(judged), Some(Checking::Runs { turn, .. })) = (judged, checking) {
+            let draft = Draft { agent: Agent::main(), kind: (*turn).into(), native: None };
+            if let Some(draft) = self.core.answer_judged(draft, judged) {
+                self.core.pass_on(draft);
+            }
+        }
+        // The agent may have ended meanwhile.
+        self.process_over().await;
+        self.calm();
+    }
+
+    /// The turn is interrupted while its answer is checked, or before the process of its second answer
+    /// has started: the agent need not hear of it. Says whether that is so.
     pub(in super::super) fn interrupt_answer(&mut self, reason: &str) -> bool {
+        if self.core.checks_answer() {
+            self.core.give_up_answer(TurnFailure::Interrupted, reason);
+            return true;
+        }
         let is_asked = self
             .core
             .structured
@@ -381,3 +467,6 @@ impl Actor {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

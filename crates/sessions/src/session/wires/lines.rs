@@ -21,6 +21,8 @@ pub(super) struct Wire {
     pub(super) runs: fn(Deed<'_>) -> Vec<Vec<Value>>,
     /// The line by which a call that it asked for has run.
     pub(super) ran: fn(&[Value]) -> Value,
+    /// The line by which it takes back what it asked.
+    pub(super) withdraws: fn() -> Value,
     /// Whether a line on its stdin allows the call.
     pub(super) answer: fn(&Value) -> bool,
 }
@@ -37,6 +39,10 @@ pub(super) const WIRES: &[Wire] = &[
             let item = asked[0]["params"]["item"].clone();
             codex_item("item/completed", "completed", item)
         },
+        withdraws: || {
+            json!({ "method": "serverRequest/resolved",
+                "params": { "threadId": "t1", "requestId": 0 } })
+        },
         answer: |line| {
             let result = &line["result"];
             match result["permissions"].as_object() {
@@ -51,6 +57,7 @@ pub(super) const WIRES: &[Wire] = &[
         asks: |deed| gemini(deed).into_iter().map(|call| vec![permission(&call)]).collect(),
         runs: |deed| gemini(deed).into_iter().map(|call| vec![update(call)]).collect(),
         ran: acp_ran,
+        withdraws: acp_withdraws,
         answer: acp_answer,
     },
     Wire {
@@ -59,6 +66,7 @@ pub(super) const WIRES: &[Wire] = &[
         asks: |deed| acp(deed).into_iter().map(|call| vec![permission(&call)]).collect(),
         runs: |deed| acp(deed).into_iter().map(|call| vec![update(call)]).collect(),
         ran: acp_ran,
+        withdraws: acp_withdraws,
         answer: acp_answer,
     },
 ];
@@ -68,11 +76,23 @@ const fn claude_wire(dialect: &'static dyn AgentDialect) -> Wire {
         let one = [&line["response"]["response"]["behavior"], &line["payload"]["behavior"]];
         word(&one, "allow", "deny")
     };
-    let ran: fn(&[Value]) -> Value = |_| {
-        json!({ "type": "user", "session_id": "n", "message": { "role": "user",
-            "content": [{ "type": "tool_result", "tool_use_id": "t", "content": "done" }] } })
-    };
-    Wire { name: "claude", dialect, asks: claude, runs: claude_hook, ran, answer }
+    let ran: fn(&[Value]) -> Value = |_| claude_result(json!({ "content": "done" }), None);
+    let withdraws: fn() -> Value =
+        || json!({ "type": "control_cancel_request", "request_id": "r" });
+    Wire { name: "claude", dialect, asks: claude, runs: claude_hook, ran, withdraws, answer }
+}
+
+/// The result of Claude's call, and what it says beside it.
+pub(super) fn claude_result(mut result: Value, meta: Option<Value>) -> Value {
+    result["type"] = "tool_result".into();
+    result["tool_use_id"] = "t".into();
+    let mut line = json!({ "type": "user", "session_id": "n",
+        "message": { "role": "user", "content": [result] } });
+    if let Some(mut meta) = meta {
+        meta["id"] = "t".into();
+        line["tool_result_meta"] = json!([meta]);
+    }
+    line
 }
 
 fn word(said: &[&Value], allows: &str, denies: &str) -> bool {
@@ -326,6 +346,10 @@ fn acp_ran(asked: &[Value]) -> Value {
     let mut ran = update(asked[0]["params"]["toolCall"].clone());
     ran["params"]["update"]["status"] = "completed".into();
     ran
+}
+
+fn acp_withdraws() -> Value {
+    json!({ "jsonrpc": "2.0", "method": "$/cancel_request", "params": { "requestId": 0 } })
 }
 
 fn acp_answer(line: &Value) -> bool {

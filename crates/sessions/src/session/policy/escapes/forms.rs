@@ -42,7 +42,32 @@ pub(super) fn escape(program: &str, rest: &[Word<'_>], given: &[&str]) -> bool {
             .any(|word| statements(word).any(|it| sql_leaves(it) || is_mysql_command(it))),
         "gh" => extends(rest),
         // An option of its settings that names a file to write.
-        "pytest" => given.iter().any(|w| w.contains("log_file=") || w.contains("cache_dir=")),
+        "pytest" => given.iter().enumerate().any(|(at, word)| {
+            let reports = word.strip_prefix("--cov-report").and_then(|value| match value {
+                "" => given.get(at + 1).copied(),
+                value => Some(value),
+            });
+            word.contains("log_file=")
+                || word.contains("cache_dir=")
+                || reports.is_some_and(|value| value.contains(':'))
+        }),
+        // A tag with a value is written into the file; names are read in either case.
+        "exiftool" => given.iter().filter(|word| word.starts_with('-')).any(|word| {
+            let name = word.to_ascii_lowercase();
+            let runs = |word: &str| {
+                let number = name.strip_prefix(word);
+                number.is_some_and(|number| number.bytes().all(|b| b.is_ascii_digit()))
+            };
+            let after = name.strip_prefix("-w");
+            let writes = after.is_some_and(|rest| !rest.contains(|c: char| c.is_alphabetic()));
+            word.contains(['=', '<']) || runs("-if") || runs("-execute") || writes
+        }),
+        // `FORMAT=FILE` writes the file.
+        "syft" | "grype" => given.iter().any(|word| {
+            let value = word.strip_prefix("--output=").or_else(|| word.strip_prefix("-o"));
+            let value = value.unwrap_or(word).trim_start_matches('=');
+            !value.starts_with('-') && value.contains('=')
+        }),
         "kubectl" => given.iter().any(|word| word.starts_with("users.")),
         "mvn" | "gradle" => given.iter().any(|word| {
             word.starts_with("-D") && JAVA_RUNS.iter().any(|property| word.contains(property))

@@ -153,8 +153,8 @@ pub const ESCAPES: &[Escape] = &[
     row("mypy", "--python-executable --install-types --junit-xml --*-report --config-file=..", ""),
     row(
         "pytest",
-        "--junit-xml --junitxml --basetemp --pastebin --debug --rootdir=.. --confcutdir=.. \
-         -c=..",
+        "--junit-xml --junitxml --basetemp --pastebin --debug --html --csv --report-log \
+         --rootdir=.. --confcutdir=.. --cov-config=.. -c=..",
         "Wkmnopr",
     ),
     row("ruff", "-o", ""),
@@ -256,11 +256,80 @@ pub const ESCAPES: &[Escape] = &[
     row("gh", "--dir --output -D -O", "BFHLRSTabfjlqt"),
     row("jest", "--config=.. --globalSetup --globalTeardown --reporters=/ --reporter=/ -c=..", ""),
     row("ninja", "-C=.. -f=..", "jkl"),
+    row(
+        "exiftool",
+        "-if -config -w -W -textOut -tagOut -o -out -execute -@ -p -printFormat -api \
+         -stay_open -common_args -tagsFromFile -overwrite_original \
+         -overwrite_original_in_place -delete_original -restore_original",
+        "*",
+    ),
+    row("actionlint", "-shellcheck -pyflakes -init-config -config-file=..", "*"),
+    row("hyperfine", "--export-*", ""),
+    row("gitleaks", "--report-path --log-opts --config=.. -r -c=..", "bfil"),
+    row("syft", "--file --config=.. -c=..", "ost"),
+    row("grype", "--file --config=.. -c=..", "ofst"),
+    row(
+        "mysqlbinlog",
+        "--result-file --defaults-file --defaults-extra-file --plugin-dir -r",
+        "PSdhjopu",
+    ),
+    row("mongoexport", "--config=.. -o", "cdfhpqu"),
+    row("mongodump", "--archive --config=.. -o", "cdhpqu"),
+    row("sqlcmd", "-o -i", "CHPQSUYadhlqstvwy"),
+    row("coverage", "--rcfile=.. --data-file=.. --directory=.. -o -d=..", ""),
+    row("tsc", "--tsBuildInfoFile --generateTrace --generateCpuProfile --project=.. -p=..", "*"),
+    row("perf", "-o", "CFTcegpt"),
+    row("aria2c", "--dir --log --save-session --save-cookies --conf-path --on-* -o -d -l", "jsx"),
+    row("yt-dlp", "--paths --config-locations --downloader --plugin-dirs --cookies -o -P", "frU"),
+    row("identify", "-write", "*"),
+    row("tidy", "-o -output -m -modify -f -file -config", "*"),
+    row("lynx", "-cfg -editor -cmd_script -cmd_log -lss", "*"),
+    row("ncdu", "-o", "f"),
+    row("checkov", "--external-checks-dir --external-checks-git", ""),
+    row("cosign", "--output-* --bundle", ""),
+    row("protoc", "--*_out --plugin -o", "I"),
+    row("phpcs", "--report-* --bootstrap --standard=..", ""),
+    row("ktlint", "--reporter --ruleset -R", ""),
+    row("k6", "--summary-export -o", "adisu"),
+    row("ab", "-g -e", "ACHPTXbcfmnpstuvw"),
+    row("wrk", "--script -s", "HTcdt"),
+    row("vegeta", "-output", "*"),
 ];
 
-/// Long options that mean the same in programs that are not in the table; `-`, `_` and case do not count.
-pub const EVERYWHERE: &[&str] =
-    &["--output-file", "--in-place", "--pager", "--editor", "--exec", "--log-file"];
+/// Long options that mean the same in programs that are not in the table. `*` is any text; `-`, `_` and
+/// case do not count.
+pub const EVERYWHERE: &[&str] = &[
+    "--*output-file",
+    "--*file-output",
+    "--*out-file",
+    "--*log-file",
+    "--*report-file",
+    "--*result-file",
+    "--*results-file",
+    "--*cache-file",
+    "--*output-path",
+    "--*report-path",
+    "--cache-location",
+    "--in-place",
+    "--pager",
+    "--editor",
+    "--exec",
+    "--*-command",
+    "--*-cmd",
+];
+
+/// The same for long options that name a place to write to, if it is out of the current directory.
+pub const OUTSIDE: &[&str] = &[
+    "--*out-dir",
+    "--*output-dir",
+    "--*output-directory",
+    "--*report-dir",
+    "--*target-dir",
+    "--*build-dir",
+    "--*cache-dir",
+    "--*log-dir",
+    "--coverage-directory",
+];
 
 /// What follows `--output` if it names no file.
 pub const FORMATS: &[&str] = &[
@@ -297,6 +366,7 @@ pub const WRAPPERS: &[&str] = &[
     "genv",
     "gtime",
     "gtimeout",
+    "hyperfine",
     "ionice",
     "ksh",
     "linux32",

@@ -1,0 +1,8 @@
+//! `agentwire backend`: the program itself, with the demo agent, over pipes.
+
+mod bad_input;
+mod client;
+mod documents;
+mod requests;
+mod sessions;
+mod trust;

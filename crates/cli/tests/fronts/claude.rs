@@ -1,0 +1,6 @@
+//! `agentwire claude`, the real program over its real wire, without an SDK.
+
+mod client;
+mod documents;
+mod endings;
+pub(crate) mod trust;

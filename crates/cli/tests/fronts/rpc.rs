@@ -1,0 +1,7 @@
+//! `agentwire rpc`: the program itself with the demo agent, over pipes.
+
+mod bad_input;
+mod client;
+mod documents;
+mod requests;
+mod runs;

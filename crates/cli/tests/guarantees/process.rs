@@ -1,0 +1,9 @@
+//! Agents under a keeper, and in a namespace: nothing outlives them, nothing hangs on them, nothing leaks to them.
+
+mod endings;
+mod forking_trees;
+mod harness;
+mod keeper_attacks;
+mod namespace;
+mod pipes;
+mod start;

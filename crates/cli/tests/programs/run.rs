@@ -1,0 +1,12 @@
+//! `agentwire run`, `attach` and `logs`: the program itself, with the demo agent, over pipes and on a
+//! pseudo-terminal.
+
+mod harness;
+mod narrow;
+mod pipes;
+mod policy;
+mod reading;
+mod signals;
+mod terminal;
+mod trust;
+mod welcome;

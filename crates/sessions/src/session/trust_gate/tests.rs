@@ -1,0 +1,103 @@
+//! What waits for the agent, and how long the agent itself waits.
+
+use super::*;
+
+fn prompt(text: &str) -> Command {
+    Command::Prompt(Prompt::text(text.to_owned()))
+}
+
+fn waiting(trusting: &Trusting) -> Vec<u64> {
+    trusting.waiting.iter().map(|(call, _)| call.0).collect()
+}
+
+fn found(path: &str, digest: Option<&str>) -> Found {
+    Found {
+        path: path.to_owned(),
+        digest: digest.map(str::to_owned),
+        runs: Vec::new(),
+        link: None,
+        note: None,
+    }
+}
+
+fn survey_of(files: Vec<Found>) -> Survey {
+    Survey { files, left_out: None }
+}
+
+#[test]
+fn an_agent_rests_until_its_time_and_no_longer() {
+    let (start, second) = (Instant::now(), Duration::from_secs(1));
+    let mut trusting = Trusting::new(Wish::Ask, Some(second));
+    // The time counts from when the session is durable.
+    assert!(!trusting.is_waiting() && !trusting.has_rested(start + second));
+    trusting.rest = Rest::Until(start + second);
+    assert!(trusting.is_waiting());
+    assert!(!trusting.has_rested(start));
+    assert_eq!(trusting.rests_until(), Some(start + second));
+    assert!(trusting.has_rested(start + second));
+    assert!(!trusting.is_waiting() && !trusting.has_rested(start + second), "only once");
+    assert_eq!(Trusting::new(Wish::Ask, None).rests_until(), None);
+}
+
+#[test]
+fn what_waits_keeps_its_order_and_is_bounded_in_number() {
+    let mut trusting = Trusting::new(Wish::Ask, None);
+    for call in 0..WAITING as u64 {
+        trusting.keep(Call(call), Command::Stop).expect("room");
+    }
+    let error = trusting.keep(Call(0), Command::Stop).expect_err("no room");
+    assert_eq!(error.code, ErrorCode::Overloaded);
+    assert!(error.message.contains("next minute"), "{}", error.message);
+    trusting.asked = Some(Survey::default());
+    let error = trusting.keep(Call(0), Command::Stop).expect_err("no room");
+    assert!(error.message.contains("trusted"), "{}", error.message);
+    let calls: Vec<u64> = trusting.take_waiting().iter().map(|(call, _)| call.0).collect();
+    assert_eq!(calls, (0..WAITING as u64).collect::<Vec<_>>());
+    trusting.keep(Call(1), Command::Stop).expect("room again");
+}
+
+#[test]
+fn what_waits_is_bounded_in_bytes() {
+    let mut trusting = Trusting::new(Wish::Ask, None);
+    trusting.keep(Call(1), prompt("four")).expect("room");
+    assert_eq!(trusting.bytes, 4);
+    trusting.bytes = WAITING_BYTES - 3;
+    let error = trusting.keep(Call(2), prompt("four")).expect_err("no room");
+    assert_eq!(error.code, ErrorCode::Overloaded);
+    trusting.keep(Call(3), prompt("one")).expect("room for this");
+    assert_eq!(waiting(&trusting), [1, 3]);
+    trusting.take_prompts();
+    assert_eq!(trusting.bytes, 0, "what went takes no room");
+}
+
+#[test]
+fn prompts_leave_alone_and_other_commands_stay() {
+    let mut trusting = Trusting::new(Wish::Ask, None);
+    assert!(!trusting.has_prompt());
+    for (call, command) in [(1, Command::Stop), (2, prompt("a")), (3, Command::Stop)] {
+        trusting.keep(Call(call), command).expect("room");
+    }
+    trusting.keep(Call(4), prompt("b")).expect("room");
+    assert!(trusting.has_prompt());
+    let texts: Vec<String> = trusting.take_prompts().into_iter().map(|it| it.text).collect();
+    assert_eq!(texts, ["a", "b"]);
+    assert_eq!(waiting(&trusting), [1, 3]);
+    assert!(!trusting.has_prompt());
+}
+
+#[test]
+fn files_that_changed_after_they_were_shown_are_not_the_same() {
+    let shown = survey_of(vec![found("a", Some("1")), found("b", None)]);
+    assert!(is_same(&shown, &survey_of(vec![found("a", Some("1")), found("b", None)])));
+    for other in [
+        vec![found("a", Some("2")), found("b", None)],
+        vec![found("a", Some("1")), found("b", Some("1"))],
+        vec![found("a", Some("1")), found("c", None)],
+        vec![found("a", Some("1")), found("b", None), found("c", Some("1"))],
+    ] {
+        assert!(!is_same(&shown, &survey_of(other)));
+    }
+    // Where all have digests, one that is gone runs nothing.
+    let both = survey_of(vec![found("a", Some("1")), found("b", Some("1"))]);
+    assert!(is_same(&both, &survey_of(vec![found("a", Some("1"))])));
+}

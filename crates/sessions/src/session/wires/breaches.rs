@@ -1,0 +1,147 @@
+//! Calls that run without an allow: the turn fails, over every wire.
+
+use agentwire_protocol::ApprovalMode;
+use serde_json::json;
+
+use super::lines::{WIRES, claude_result};
+use super::{Came, Deed, Session, policy};
+
+/// The order in which an agent says that a call has run which nobody allowed.
+#[derive(Clone, Copy, Debug)]
+enum Order {
+    /// While its request waits.
+    Waiting,
+    /// After it took the request back.
+    Withdrawn,
+    /// Before it asks.
+    Late,
+}
+
+/// What an agent prints gives it no permission: a call that has run without an allow is a breach, in
+/// whichever order that is said, unless the policy allows the call anyway.
+#[test]
+fn a_call_that_runs_before_it_is_answered_is_a_breach_over_every_wire() {
+    for wire in WIRES {
+        for (mode, is_breach) in [(ApprovalMode::Ask, true), (ApprovalMode::AutoAll, false)] {
+            let policy = policy(wire, mode, &[], &[]);
+            for asks in (wire.asks)(Deed::Run("make")) {
+                let ran = (wire.ran)(&asks);
+                let (request, before) = asks.split_last().expect("a request");
+                for order in [Order::Waiting, Order::Withdrawn, Order::Late] {
+                    let mut session = Session::new(wire.dialect, &policy);
+                    session.hear(before);
+                    let last = match order {
+                        Order::Waiting => {
+                            session.hear(&[request.clone()]);
+                            &ran
+                        }
+                        Order::Withdrawn => {
+                            session.hear(&[request.clone(), (wire.withdraws)()]);
+                            &ran
+                        }
+                        Order::Late => {
+                            session.hear(&[ran.clone()]);
+                            request
+                        }
+                    };
+                    let shown = format!("{}: {order:?} {mode:?} {asks:?}", wire.name);
+                    assert!(session.core.breach.is_none(), "{shown}");
+                    session.hear(&[last.clone()]);
+                    let breach = session.core.breach.as_ref();
+                    assert_eq!(breach.is_some(), is_breach, "{shown}");
+                    assert!(breach.is_none_or(|breach| !breach.ends_session));
+                }
+            }
+        }
+    }
+}
+
+/// A call that was denied does not run; one that was denied first and allowed then does.
+#[test]
+fn a_call_that_runs_though_it_was_denied_is_a_breach_over_every_wire() {
+    for wire in WIRES {
+        for is_allowed_then in [false, true] {
+            for asks in (wire.asks)(Deed::Run("make")) {
+                let denying = policy(wire, ApprovalMode::AutoAll, &[], &["Bash"]);
+                let mut session = Session::new(wire.dialect, &denying);
+                assert_eq!(session.ask(wire, &asks), Came::Denied, "{}: {asks:?}", wire.name);
+                assert!(session.core.breach.is_none(), "{}: {asks:?}", wire.name);
+                // Whatever the policy says now: it was denied.
+                session.policy = policy(wire, ApprovalMode::AutoAll, &[], &[]);
+                session.core.policy = session.policy.clone();
+                if is_allowed_then {
+                    assert_eq!(session.ask(wire, &asks), Came::Allowed, "{}", wire.name);
+                }
+                session.hear(&[(wire.ran)(&asks)]);
+                let is_breach = session.core.breach.is_some();
+                assert_eq!(is_breach, !is_allowed_then, "{}: {asks:?}", wire.name);
+            }
+        }
+    }
+}
+
+/// Claude's results that are errors: a denial is one too, and is no breach.
+#[test]
+fn claudes_errors_count_as_run_unless_they_are_denials() {
+    let reject = json!({ "decision": "reject", "source": "hook" });
+    let accept = json!({ "decision": "accept", "source": "hook" });
+    let rule = json!({ "non_execution_kind": "permission-rule", "permission_decision": reject });
+    let rejected = json!({ "non_execution_kind": "user-rejected" });
+    let rejected_only = json!({ "permission_decision": reject });
+    let accepted = json!({ "permission_decision": accept });
+    let error = |text: &str| json!({ "content": text, "is_error": true });
+    let stop = "The user doesn't want to proceed with this tool use.";
+    let beside = "<tool_use_error>Cancelled: parallel tool call Bash(x) errored</tool_use_error>";
+    // The result, what is said beside it, whether it is a breach if nobody answered, and if it was denied.
+    let rows = [
+        (error("Exit code 1\nno"), None, true, true),
+        (error("Exit code 1\nno"), Some(&accepted), true, true),
+        (error("no such host"), Some(&accepted), true, true),
+        (error("no such host"), None, true, false),
+        (json!({ "content": "done" }), Some(&rejected_only), true, true),
+        (json!({ "content": "done" }), Some(&rule), true, true),
+        (error("denied"), Some(&rule), false, false),
+        (error("denied"), Some(&rejected_only), false, false),
+        (error(stop), Some(&rejected), false, false),
+        (error(stop), None, false, false),
+        (error(beside), None, false, false),
+    ];
+    for wire in WIRES.iter().filter(|wire| wire.name == "claude") {
+        for asks in (wire.asks)(Deed::Run("make")) {
+            for (result, meta, if_unanswered, if_denied) in &rows {
+                let line = claude_result(result.clone(), meta.cloned());
+                for withdraws in [false, true] {
+                    let asking = policy(wire, ApprovalMode::Ask, &[], &[]);
+                    let mut session = Session::new(wire.dialect, &asking);
+                    session.hear(&asks);
+                    if withdraws {
+                        session.hear(&[(wire.withdraws)()]);
+                    }
+                    session.hear(&[line.clone()]);
+                    assert_eq!(session.core.breach.is_some(), *if_unanswered, "{line} {asks:?}");
+                }
+                let denying = policy(wire, ApprovalMode::Ask, &[], &["Bash"]);
+                let mut session = Session::new(wire.dialect, &denying);
+                assert_eq!(session.ask(wire, &asks), Came::Denied);
+                session.hear(&[line.clone()]);
+                assert_eq!(session.core.breach.is_some(), *if_denied, "denied: {line} {asks:?}");
+            }
+        }
+    }
+}
+
+/// A call that was answered has run: all is well.
+#[test]
+fn a_call_that_was_answered_is_no_breach_over_any_wire() {
+    for wire in WIRES {
+        let policy = policy(wire, ApprovalMode::Ask, &["Bash"], &[]);
+        for asks in (wire.asks)(Deed::Run("make")) {
+            let mut session = Session::new(wire.dialect, &policy);
+            assert_eq!(session.ask(wire, &asks), Came::Allowed, "{}: {asks:?}", wire.name);
+            // By what it asked, not by what the policy says of it now.
+            session.core.policy = self::policy(wire, ApprovalMode::Ask, &[], &[]);
+            session.hear(&[(wire.ran)(&asks)]);
+            assert!(session.core.breach.is_none(), "{}: {asks:?}", wire.name);
+        }
+    }
+}
