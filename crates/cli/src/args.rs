@@ -449,8 +449,9 @@ pub(crate) struct ManPages {
 const UNIFIED_HELP: &str = r#"Try it:
   echo '{"id":1,"command":"start","agentType":"demo","prompt":"/say hello"}' | agentwire unified
 
-Frames: {"id","command":"start|attach|prompt|interrupt|stop|finish|settle|configure|query|rewind","sessionId",…}
-give {"id","reply":…} or {"id","error":{"code","message"}}. Events have a "type" and no "id" of a frame.
+Frames: {"id":…,"command":…,"sessionId":…}, with the commands start, attach, prompt, interrupt, stop,
+finish, settle, configure, query and rewind. A frame gets {"id","reply":…} or
+{"id","error":{"code","message"}}. Events have a "type", and never the "id" of a frame.
 Reference: docs/protocols/unified.md"#;
 
 const RPC_HELP: &str = r#"Try it:
@@ -466,9 +467,10 @@ const BACKEND_HELP: &str = r#"Try it:
   echo '{"type":"session.create","id":"1","payload":{"prompt":"/say hello","cwd":".","agent":"demo"}}' | agentwire backend
 
 In: session.create, session.send, session.interrupt, session.kill, callback.response, query.call.
-Out: session.created, sdk.message, callback.request, query.result, session.interrupted, session.killed,
-error. The agent is the one the session names, else AGENTWIRE_AGENT, else the one in the settings, else
-the first installed of claude, codex, gemini, else the demo agent.
+Out: session.created, sdk.message, callback.request, query.result, session.interrupted,
+session.killed, error.
+The agent is the one that the session names, else AGENTWIRE_AGENT, else the one in the settings,
+else the first installed of claude, codex, gemini, else the demo agent.
 Reference: docs/protocols/backend.md"#;
 
 const TRANSLATE_HELP: &str = "\
@@ -487,7 +489,7 @@ Examples:
   AGENTWIRE_CODEX_BIN=./recorded-codex agentwire run -a codex 'Say hi'
     where recorded-codex is a script: exec agentwire play codex.jsonl
 
-A last line {\"dir\":\"exit\",\"code\":N} means that the recorded agent exited by itself. Otherwise `play`
+A last line {\"dir\":\"exit\",\"code\":N} means that the recorded agent exited by itself. Otherwise `play` \
 exits when its client does.
 Exit code: that of the recorded agent, or 0 if unknown; 1 if the file cannot be replayed.";
 

@@ -161,7 +161,7 @@ Examples:
   git diff | agentwire send 1a2b -
   agentwire send 1a2b --wait 'Why?' > answer.md
 
-A server must run the session, or resume it if it has ended. During a turn the prompt is queued.
+A server must run the session, or resume it if it has ended. During a turn the prompt is queued. \
 Without --wait, stdout stays empty.
 
 Exit code: 0 accepted; 2 no such session; 1 any other failure. With --wait, as for `run`.";
@@ -177,7 +177,7 @@ pub(super) const STOP_HELP: &str = "\
 Examples:
   agentwire stop 1a2b 3c4d
 
-Returns when the sessions have ended. Nothing is deleted: `agentwire send` or `agentwire run --resume`
+Returns when the sessions have ended. Nothing is deleted: `agentwire send` or `agentwire run --resume` \
 resumes a session. Stopping an ended session is not an error.";
 
 pub(super) const PERMIT_HELP: &str = "\
@@ -190,7 +190,7 @@ Examples:
   agentwire permit answer 9e01 2
   agentwire permit answer 9e01 Green 'as you like'
 
-RID is an id from `permit ls` or a unique prefix of it; SESSION/RID also names the session. You allow
+RID is an id from `permit ls` or a unique prefix of it; SESSION/RID also names the session. You allow \
 exactly what was listed: if the request has changed since, the answer is refused.
 
 Exit code: 0 answered; 1 already answered, or this client cannot answer it; 2 no such request.";

@@ -212,7 +212,7 @@ mod tests {
             let (own, global) = page.split_once("\nGlobal options:\n").expect(&verb);
             assert!(!own.contains("--data-dir"), "{page}");
             let options: Vec<&str> =
-                global.lines().filter_map(|line| line.trim().strip_prefix("--")).collect();
+                global.lines().filter_map(|line| line.strip_prefix("      --")).collect();
             let names = options.iter().filter_map(|line| line.split(' ').next());
             let expected = ["data-dir", "config", "log-level", "log-format"];
             assert_eq!(names.collect::<Vec<_>>(), expected, "{page}");

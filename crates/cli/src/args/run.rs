@@ -222,11 +222,11 @@ Examples:
   agentwire run --trust 'Run the checks'          uses the project's hooks and MCP servers
   agentwire run -- '-x is not a flag here'
 
-Keys at a permission request: y allow, a allow this same call for the rest of the session, n deny, d deny with a
+Keys at a permission request: y allow, a allow this same call for the rest of the session, n deny, d deny with a \
 message, i interrupt. Ctrl-C interrupts the turn; twice stops the session; three times quits at once.
 Text output shows the agent's control characters escaped; `--format jsonl` prints them unchanged.
 
-Exit code: 0 done; 1 the turn failed; 2 wrong arguments; 3 the agent is not available; 4 a request was
+Exit code: 0 done; 1 the turn failed; 2 wrong arguments; 3 the agent is not available; 4 a request was \
 denied because there was no terminal to ask on; 130 interrupted.";
 
 pub(super) const ATTACH_HELP: &str = "\
@@ -235,9 +235,9 @@ Examples:
   agentwire attach 1a2b --format jsonl | jq -r .type
   agentwire attach 1a2b --url https://agents.example --token-file token
 
-On a terminal, requests take the same keys as in `run`. The first answer wins if several clients are
-attached. Ctrl-C detaches; the session continues. If the server restarts, `attach` reconnects and
-misses nothing. You can watch a session that another process runs, such as `agentwire run`, but not
+On a terminal, requests take the same keys as in `run`. The first answer wins if several clients are \
+attached. Ctrl-C detaches; the session continues. If the server restarts, `attach` reconnects and \
+misses nothing. You can watch a session that another process runs, such as `agentwire run`, but not \
 answer it.
 
 Exit code: 0 the session ended; 1 its last turn failed; 2 no such session; 130 detached with Ctrl-C.";

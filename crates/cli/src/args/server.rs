@@ -150,7 +150,8 @@ Beyond this machine, TLS is required:
 
 When it is ready and stderr is not a terminal, or with --ready-json, stderr gets one JSON line:
   {"ready":true,"http":"http://127.0.0.1:8080","insights":"ws://127.0.0.1:8765","tokenFile":"…"}
-Ctrl-C or SIGTERM stops it: clients are notified, agents end, nothing is lost. Reference: docs/server.md"#;
+Ctrl-C or SIGTERM stops it: clients are notified, agents end, nothing is lost.
+Reference: docs/server.md"#;
 
 pub(super) const TOKEN_HELP: &str = "\
 Examples:
@@ -159,5 +160,5 @@ Examples:
   agentwire token ls
   agentwire token revoke 1f2e3d4c
 
-Scopes: watch reads; drive also starts, prompts and stops sessions; approve also answers requests;
+Scopes: watch reads; drive also starts, prompts and stops sessions; approve also answers requests; \
 admin may do everything, including what widens an agent's power. A running server applies changes at once.";

@@ -156,7 +156,7 @@ Examples:
   agentwire ls
   agentwire ls --all --json | jq -r '.sessions[] | select(.state!=\"ended\").id'
 
-A dot marks running sessions, which are listed first. COST is what the agent reports, if it does.
+A dot marks running sessions, which are listed first. COST is what the agent reports, if it does. \
 With AGENTWIRE_URL (and AGENTWIRE_TOKEN) it lists the sessions of that server.";
 
 pub(super) const SHOW_HELP: &str = "\
@@ -177,7 +177,7 @@ Examples:
   agentwire wait 3f2a 8e21 --for ended --timeout 600
   agentwire wait 3f2a --for request && agentwire show 3f2a
 
-Exit code: 0 all sessions reached the state; 1 a session or its last turn failed, cannot reach the state
+Exit code: 0 all sessions reached the state; 1 a session or its last turn failed, cannot reach the state \
 any more, or the timeout passed; 2 no such session.";
 
 pub(super) const PRUNE_HELP: &str = "\
@@ -186,7 +186,7 @@ Examples:
   agentwire prune --older-than 12h --yes
   agentwire prune --keep 100 --yes
 
-Running sessions are never deleted. With both --older-than and --keep, a session is deleted only if
+Running sessions are never deleted. With both --older-than and --keep, a session is deleted only if \
 both allow it. Later sessions reuse the space; the file does not shrink.";
 
 pub(super) const AGENTS_HELP: &str = "\
@@ -200,5 +200,5 @@ Examples:
   agentwire doctor
   agentwire doctor --json | jq '.checks[] | select(.status!=\"ok\")'
 
-Nothing is sent to a model: doctor asks agents for their version only, and runs one turn of the built-in
+Nothing is sent to a model: doctor asks agents for their version only, and runs one turn of the built-in \
 demo agent. Exit code: 0 if no check failed, else 1.";

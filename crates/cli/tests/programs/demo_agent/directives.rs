@@ -241,7 +241,8 @@ fn wrong_directives_are_told() {
     let mut demo = home.start(&[]);
     let lines = demo.turn("/sleep soon\n/nothing\n/tool Bash {\n/say on");
     let said = text(&lines);
-    for words in ["/sleep: it takes MS", "no directive /nothing", "/tool: it takes NAME JSON", "on"]
+    for words in
+        ["/sleep: expected MS", "unknown directive /nothing", "/tool: expected NAME JSON", "on"]
     {
         assert!(said.contains(words), "{words} in {said}");
     }

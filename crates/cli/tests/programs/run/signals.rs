@@ -47,7 +47,7 @@ fn a_second_interrupt_ends_the_session_and_a_third_does_not_wait() {
     // It ignores signals, and so does what it starts.
     let (mut child, lines) = start(&home, "/bash trap '' INT TERM; sleep 1000 & wait; sleep 1000");
     let mut told = BufReader::new(child.stderr.take().expect("stderr"));
-    for says in ["interrupting", "ending the session"] {
+    for says in ["interrupting", "stopping the session"] {
         signal(&child, Signal::INT);
         let mut line = String::new();
         told.read_line(&mut line).expect("it speaks");

@@ -52,7 +52,7 @@ fn programs_read_a_json_line_from_a_pipe() {
     let stderr = server.stderr.take().expect("stderr");
     BufReader::new(stderr).read_line(&mut line).expect("a line");
     assert_is_ready(&line);
-    signal(&mut server, Signal::TERM);
+    signal(&server, Signal::TERM);
     assert!(server.wait().expect("it ends").success());
 }
 

@@ -98,7 +98,7 @@ fn doctor_finds_a_sound_place_sound() {
     ] {
         assert_eq!(named(&told["checks"], name)["status"], "ok", "{told:#}");
     }
-    assert!(named(&told["checks"], "claude")["mend"].as_str().expect("words").contains("npm"));
+    assert!(named(&told["checks"], "claude")["fix"].as_str().expect("words").contains("npm"));
     let text = home.told(&["doctor"]);
     assert!(text.contains("✓ demo turn") && text.contains("! claude"), "{text}");
     // Its turn was nobody's.
@@ -127,7 +127,7 @@ fn doctor_tells_what_is_wrong_and_goes_on() {
     let message = check("settings")["message"].as_str().expect("words");
     assert!(message.contains("line 2, column 1") && message.contains("stop_grace"), "{message}");
     assert_eq!(check("data directory")["status"], "warn");
-    assert!(check("data directory")["mend"].as_str().expect("words").starts_with("chmod 700"));
+    assert!(check("data directory")["fix"].as_str().expect("words").starts_with("`chmod 700"));
     assert!(check("owners")["message"].as_str().expect("words").contains("removed 1 stale lock"));
     assert_eq!(check("runtime files")["status"], "warn");
     assert_eq!(check("demo turn")["status"], "ok");

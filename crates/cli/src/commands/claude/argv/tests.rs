@@ -280,7 +280,10 @@ fn mistakes_are_named_as_the_program_names_them() {
     check(&["--system-prompt-file=no"], "Error: System prompt file not found: /work place/no");
     check(&["--cloud"], "error: option '--cloud' is not supported by agentwire");
     let command = refused(&["mcp", "list"], AgentType::Claude);
-    assert!(command.starts_with("error: 'mcp' is a command of the claude program"), "{command}");
+    assert!(
+        command.starts_with("error: agentwire does not support the claude command 'mcp'"),
+        "{command}"
+    );
 }
 
 #[test]
