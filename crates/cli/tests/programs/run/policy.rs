@@ -1,7 +1,7 @@
 //! The approval policy through an agent's wire: what asks is denied here, since nobody can answer.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 
 use crate::run::harness::code;
 use crate::shared::{Home, text};
@@ -18,6 +18,7 @@ fn is_denied(home: &Home, flags: &[&str], prompt: &str) -> bool {
 fn its_own_files_ask_in_every_mode_and_under_every_rule() {
     let home = Home::new();
     let (data, work) = (home.work().join("../data"), home.work());
+    fs::DirBuilder::new().mode(0o700).create(&data).expect("a directory");
     fs::write(data.join("secret"), "x").expect("a file");
     std::os::unix::fs::symlink(&data, work.join("notes")).expect("a link");
     let whole = data.canonicalize().expect("it is there").join("secret");
