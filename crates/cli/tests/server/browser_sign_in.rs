@@ -12,7 +12,7 @@ use crate::shared::{PATIENCE, Server};
 /// A browser that notes what it is to open.
 fn browser(place: &Path, code: u8) {
     let folder = place.join("bin");
-    std::fs::create_dir(&folder).expect("a directory");
+    std::fs::create_dir_all(&folder).expect("a directory");
     let script = format!(
         "#!/bin/sh\nprintf '%s\\n' \"$@\" > {0}/asked.new\ncp \"$1\" {0}/page.html\n\
          mv {0}/asked.new {0}/asked\nexit {code}\n",

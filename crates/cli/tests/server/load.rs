@@ -351,7 +351,8 @@ fn memory_comes_back_after_load() {
 }
 
 /// Answers that take as much as they can to be checked, from several sessions at once: everybody else is
-/// answered meanwhile, so is whoever stops these, and the memory stays bounded.
+/// answered meanwhile, and the memory stays bounded. (That a session whose answer is checked can be
+/// interrupted and stopped is shown without a clock beside the check itself.)
 #[test]
 fn hostile_answers_leave_the_server_answering() {
     use std::os::unix::fs::PermissionsExt as _;
@@ -386,12 +387,12 @@ done
     let fields = json!({ "items": { "type": "object", "required": ["a", "b", "c", "d"] } });
     let alternatives = json!({ "anyOf": vec![fields.clone(); 20] });
     let matched = json!({ "items": { "not": { "pattern": "[ab]*a[ab]{2000}$" } } });
-    for (schema, part, count, is_slow) in [
-        (strings.clone(), "1", 2_000_000, false),
-        (strings, "1", 90_000, false),
-        (fields, "{}", 49_000, false),
-        (alternatives, "{}", 40_000, false),
-        (matched, "\\\"abaabababbabababaaab\\\"", 40_000, true),
+    for (schema, part, count) in [
+        (strings.clone(), "1", 2_000_000),
+        (strings, "1", 90_000),
+        (fields, "{}", 49_000),
+        (alternatives, "{}", 40_000),
+        (matched, "\\\"abaabababbabababaaab\\\"", 40_000),
     ] {
         let answer = format!("[{}{part}]", format!("{part},").repeat(count - 1));
         std::fs::write(server.work().join("answer"), answer).expect("a file");
@@ -405,21 +406,7 @@ done
                 server.post("/v1/sessions", &session)["id"].as_str().expect("an id").to_owned()
             })
             .collect();
-        // The first end as their answers are; the last two are still checked, or wait for that, when they
-        // are interrupted and stopped.
-        let [first, second, third, last] = sessions.as_slice() else { panic!("{AGENTS}") };
-        if is_slow {
-            server.until_message(last, "the answer is being checked");
-            server.post(&format!("/v1/sessions/{last}/interrupt"), &json!({}));
-            let failed = server.until(last, "turnFailed");
-            let failed = failed.last().expect("an event");
-            assert_eq!(failed["reason"], "interrupted", "{failed}");
-            server.until_message(third, "the answer is being checked");
-            server.post(&format!("/v1/sessions/{third}/stop"), &json!({}));
-            let ended = server.until(third, "sessionEnded");
-            assert_eq!(ended.last().expect("an event")["reason"], "cancelled", "{ended:?}");
-        }
-        for session in [first, second] {
+        for session in &sessions {
             assert_eq!(server.raw("GET", "/healthz", &[], b"").status, 200);
             server.post(&format!("/v1/sessions/{quick}/interrupt"), &json!({}));
             let failed = server.until(session, "turnFailed");
@@ -427,7 +414,7 @@ done
             assert!(failed.contains("no answer matched the output format"), "{failed}");
             assert!(failed.len() < 2000, "{failed}");
         }
-        for session in sessions.iter().filter(|session| !is_slow || *session != third) {
+        for session in &sessions {
             server.post(&format!("/v1/sessions/{session}/stop"), &json!({}));
         }
     }

@@ -263,15 +263,6 @@ impl Server {
 
     /// All events up to the first of that type, by waiting pages.
     pub(crate) fn until(&self, session: &str, kind: &str) -> Vec<Value> {
-        self.until_one(session, kind, |event| event["type"] == kind)
-    }
-
-    /// Waits for an event with that message.
-    pub(crate) fn until_message(&self, session: &str, message: &str) -> Vec<Value> {
-        self.until_one(session, message, |event| event["message"] == message)
-    }
-
-    fn until_one(&self, session: &str, kind: &str, fits: impl Fn(&Value) -> bool) -> Vec<Value> {
         let (mut events, mut after) = (Vec::new(), 0);
         let begun = Instant::now();
         loop {
@@ -280,7 +271,7 @@ impl Server {
             after = page["next"].as_u64().expect("a number");
             for event in page["events"].as_array().expect("events") {
                 events.push(event.clone());
-                if fits(event) {
+                if event["type"] == kind {
                     return events;
                 }
             }

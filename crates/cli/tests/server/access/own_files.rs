@@ -203,7 +203,7 @@ fn a_place_that_is_not_safe_is_refused_with_the_command_that_helps() {
     }
     let said = run(&["doctor", "--json"]).stdout;
     let said = String::from_utf8_lossy(&said).into_owned();
-    assert!(said.contains("can write in"), "{said}");
+    assert!(said.contains("can write to"), "{said}");
     change(0o755);
     assert!(run(&["token", "show"]).status.success());
     let told = std::fs::read_to_string(data.join("operator.json")).expect("a file");

@@ -220,7 +220,7 @@ async fn every_way_refuses_alike() {
             session.finish().await.expect_err("it is over"),
         ] {
             assert_eq!(error.code(), Some(ErrorCode::Conflict), "{way:?}: {error}");
-            assert!(error.message().contains("is over"), "{way:?}: {error}");
+            assert!(error.message().contains("has ended"), "{way:?}: {error}");
         }
         client.close().await;
     }
