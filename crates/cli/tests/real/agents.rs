@@ -78,8 +78,6 @@ pub(crate) struct Words {
     pub(crate) write: fn(path: &Path, text: &str) -> Call,
     pub(crate) edit: fn(path: &Path, old: &str, new: &str) -> Call,
     pub(crate) read: fn(path: &Path) -> Call,
-    /// What is in a directory.
-    pub(crate) list: fn(directory: &Path) -> Call,
     pub(crate) question: fn(question: &str, options: [&str; 2]) -> Call,
     pub(crate) subagent: fn(prompt: &str) -> Call,
     /// A list of two: the step that makes it.

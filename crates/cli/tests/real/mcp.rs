@@ -29,12 +29,17 @@ pub(crate) fn reply(request: &Value) -> Option<Value> {
             "capabilities": { "tools": {} },
             "serverInfo": { "name": "echo", "version": "1" },
         }),
-        Some("tools/list") => json!({ "tools": [{
-            "name": "say_back",
-            "description": "Says back the word.",
-            "inputSchema": { "type": "object", "properties": { "word": { "type": "string" } } },
-            "annotations": { "readOnlyHint": true },
-        }] }),
+        Some("tools/list") => {
+            let tool = |name: &str| {
+                json!({
+                    "name": name,
+                    "description": "Says back the word.",
+                    "inputSchema": { "type": "object", "properties": { "word": { "type": "string" } } },
+                    "annotations": { "readOnlyHint": true },
+                })
+            };
+            json!({ "tools": [tool("say_back"), tool("say_again")] })
+        }
         Some("tools/call") => {
             let word = request["params"]["arguments"]["word"].as_str().unwrap_or("nothing");
             json!({ "content": [{ "type": "text", "text": format!("back: {word}") }] })

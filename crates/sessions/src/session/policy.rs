@@ -61,7 +61,7 @@ pub enum Verdict {
 pub enum Screening {
     /// A rule denies it, in words.
     Deny(String),
-    /// A rule may deny it: the agent has to ask.
+    /// A rule may deny it, or it only looks harmless: the agent has to ask.
     Ask,
     /// A rule that names this call or the whole tool allows it, in words.
     Allow(String),
@@ -202,7 +202,12 @@ impl Policy {
             Ok(false) => {
                 // Whether the agent would warn of the call is not known yet.
                 let rule = self.allowance(call, measure, |rule, _| rule.is_outright());
-                rule.map_or(Screening::Pass, Screening::Allow)
+                let is_allowed = || self.allowance(call, measure, |_, _| true).is_some();
+                match rule {
+                    Some(rule) => Screening::Allow(rule),
+                    None if self.only_looks_harmless(call, disk) && !is_allowed() => Screening::Ask,
+                    None => Screening::Pass,
+                }
             }
         }
     }
@@ -337,14 +342,35 @@ impl Policy {
             };
             places.hold(&readings, resolve) && readings.iter().all(|path| fits(disk.kind(path)))
         };
-        // In another directory the same words may mean another repository.
+        reads.paths.iter().all(|path| is_readable(path)) && self.is_quiet(command, reads.git, disk)
+    }
+
+    /// Whether the command works in one of the session's directories, and git runs no program there that
+    /// its settings name. In another directory the same words may mean another repository.
+    fn is_quiet(&self, command: &ShellCommand, git: Option<&str>, disk: &Lookups<'_>) -> bool {
+        let (places, home) = (&self.places, self.places.home.as_deref());
+        let resolve: Resolve<'_> = &|path| disk.resolve(path);
         let here = command.directory.as_deref().unwrap_or(".");
-        let Some(here) = places.read(here, resolve).filter(|here| places.are(here, resolve)) else {
+        let here = places.read(here, resolve).filter(|here| places.are(here, resolve));
+        here.is_some_and(|here| {
+            let is_quiet = |git| here.iter().all(|start| git::runs_nothing(start, git, home, disk));
+            git.is_none_or(is_quiet)
+        })
+    }
+
+    /// Whether an agent may take it for a command that only reads, and run it without asking, though it
+    /// may read elsewhere or run what git's settings name. Agents have lists of such commands, too.
+    fn only_looks_harmless(&self, call: &Call<'_>, disk: &Lookups<'_>) -> bool {
+        let Touches::Command(command) = &call.touches else { return false };
+        if self.mode == ApprovalMode::AutoAll {
             return false;
-        };
-        let home = places.home.as_deref();
-        let is_quiet = |git| here.iter().all(|start| git::runs_nothing(start, git, home, disk));
-        reads.paths.iter().all(|path| is_readable(path)) && reads.git.is_none_or(is_quiet)
+        }
+        let is_listed = call.words.as_deref().is_some_and(readonly::has_program);
+        let is_word = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.');
+        let mut words = command.text.split(|letter| !is_word(letter));
+        let names_git = words.any(|word| word == "git");
+        (is_listed && !self.only_reads(call, command, disk))
+            || (names_git && !self.is_quiet(command, Some("status"), disk))
     }
 }
 

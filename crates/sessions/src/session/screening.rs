@@ -62,7 +62,7 @@ impl Actor {
                 self.core.emit(StatusChanged::new(Status::Warning).message(message));
                 return self.deny_call(judged, &format!("denied: {rule}"));
             }
-            Screening::Ask => decision("ask", "a rule of this session may deny the call"),
+            Screening::Ask => decision("ask", "the policy of this session asks about the call"),
             Screening::Allow(rule) if judged.is_refusing => decision("allow", &rule),
             Screening::Allow(_) | Screening::Pass => json!({}),
         };

@@ -201,6 +201,29 @@ fn rules_screen_calls_and_modes_do_not() {
     assert_eq!(screen(&call("AskUserQuestion", json!({}))), Screening::Pass);
 }
 
+/// Claude runs commands without asking that it takes for reading. Those that may read elsewhere are asked
+/// about all the same.
+#[test]
+fn what_only_looks_harmless_is_asked_about() {
+    for (mode, expected) in [
+        (ApprovalMode::Ask, Screening::Ask),
+        (ApprovalMode::AskDangerous, Screening::Ask),
+        (ApprovalMode::AutoEdit, Screening::Ask),
+        (ApprovalMode::AutoAll, Screening::Pass),
+    ] {
+        let careful = policy(AgentType::Claude, mode, &["Bash(grep:*)"], &[]);
+        let screen = |text: &str| careful.screen(&bash(text).asked(), &no_links);
+        for text in ["diff -r links empty", "find . -fls x", "cat /etc/passwd", "git -C .. status"]
+        {
+            assert_eq!(screen(text), expected, "{mode:?}: {text}");
+        }
+        // Those that only read here, that a rule covers, and that are on nobody's list.
+        for text in ["cat notes.txt", "ls", "grep -R x links", "make"] {
+            assert_eq!(screen(text), Screening::Pass, "{mode:?}: {text}");
+        }
+    }
+}
+
 /// A rule that a client writes is kept as rules are written, or refused.
 #[test]
 fn a_written_rule_is_kept_or_refused() {

@@ -50,10 +50,25 @@ pub(super) const NOW: Agent = Agent {
     ],
 };
 
+const RUNS_READING: &str = "it does not ask about commands that it takes for reading, and over ACP it shows no call before it runs";
 const NO_LIMIT: &str = "it lets the model repeat itself";
 const ONE_PROCESS: &str = "its turns are not told by an exit code";
 
-pub(super) const BEFORE: Agent = Agent { name: "claude, older", package: CLAUDE_BEFORE, ..NOW };
+pub(super) const BEFORE: Agent = Agent {
+    name: "claude, older",
+    package: CLAUDE_BEFORE,
+    cannot: &[
+        ("trusted project", "it does not add to a list of trusted projects by itself"),
+        ("launcher", "the program is one process"),
+        ("endless text", NO_LIMIT),
+        ("resume, another opened", "it refuses an id that it does not know"),
+        ("exit codes", ONE_PROCESS),
+        ("web search", "a search is a tool like others"),
+        ("changed input refused", "it takes another input"),
+        ("planted Git settings", "it runs `git status` by itself when it starts"),
+    ],
+    ..NOW
+};
 
 pub(super) const OVER_ACP: Agent = Agent {
     name: "claude-agent-acp",
@@ -76,6 +91,8 @@ pub(super) const OVER_ACP: Agent = Agent {
         ("changed input", "an answer over ACP carries no input"),
         ("flag or settings refused", "it starts with whatever it is given"),
         ("background turn", "over ACP a turn begins with a prompt"),
+        ("planted Git settings", RUNS_READING),
+        ("links that lead outside", RUNS_READING),
         ("`/clear`", "over ACP it has no such command"),
         ("retries told", "it does not tell that it tries again"),
         ("trusted project", "it does not add to a list of trusted projects by itself"),
@@ -99,7 +116,6 @@ const WORDS: Words = Words {
         Call::new("Edit", json!({ "file_path": path, "old_string": old, "new_string": new }))
     },
     read: |path| Call::new("Read", json!({ "file_path": path })),
-    list: |directory| Call::new("Glob", json!({ "pattern": "*", "path": directory })),
     question: |question, options| {
         let options = options.map(|label| json!({ "label": label, "description": label }));
         let question = json!({

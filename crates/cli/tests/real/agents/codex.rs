@@ -75,6 +75,9 @@ pub(super) const EXEC: Agent = Agent {
         ("`askDangerous` changes nothing", NEVER_ASKS),
         ("always is exact", NEVER_ASKS),
         ("always, every kind of call", NEVER_ASKS),
+        ("planted Git settings", NEVER_ASKS),
+        ("links that lead outside", NEVER_ASKS),
+        ("relative path after `cd`", NEVER_ASKS),
         ("mode change", NEVER_ASKS),
         ("malformed line", "it reads one prompt, which is plain text"),
         ("background turn", NO_BACKGROUND),
@@ -142,9 +145,6 @@ const WORDS: Words = Words {
         )
     },
     read: |path| Call::new("exec_command", json!({ "cmd": format!("cat {}", path.display()) })),
-    list: |directory| {
-        Call::new("exec_command", json!({ "cmd": format!("ls {}", directory.display()) }))
-    },
     question: |question, options| {
         let options = options.map(|label| json!({ "label": label, "description": label }));
         let question =

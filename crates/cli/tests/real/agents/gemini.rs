@@ -131,7 +131,6 @@ const WORDS: Words = Words {
         )
     },
     read: |path| Call::new("read_file", json!({ "file_path": path })),
-    list: |directory| Call::new("list_directory", json!({ "dir_path": directory })),
     question: |question, options| {
         let options = options.map(|label| json!({ "label": label, "description": label }));
         let question = json!({

@@ -12,7 +12,13 @@ use crate::talk::Talk;
 /// Works through a turn and denies whatever is asked. A call must have been tried: denied here, by the
 /// policy or by the program.
 fn denied(talk: &mut Talk<'_>) {
-    let mut is_tried = false;
+    let is_tried = deny_all(talk) || talk.has_stopped_call();
+    assert!(is_tried, "nothing was tried: {}", talk.digest());
+}
+
+/// Works through a turn and denies whatever is asked. Says whether anything was.
+fn deny_all(talk: &mut Talk<'_>) -> bool {
+    let mut is_asked = false;
     loop {
         let next = talk.until("a question or an end", |event| {
             ["requestRaised", "turnCompleted", "turnFailed", "sessionEnded"]
@@ -20,14 +26,13 @@ fn denied(talk: &mut Talk<'_>) {
                 .any(|kind| event["type"] == *kind)
         });
         if next["type"] != "requestRaised" {
-            is_tried |= talk.has_stopped_call();
-            return assert!(is_tried, "nothing was tried: {}", talk.digest());
+            return is_asked;
         }
         let id = next["requestId"].as_str().expect("an id");
         let is_settled =
             |event: &Value| event["type"] == "requestSettled" && event["requestId"] == *id;
         if !talk.events.iter().any(is_settled) {
-            is_tried = true;
+            is_asked = true;
             talk.settle(id, &json!({ "behavior": "deny", "message": "no" }));
         }
     }
@@ -272,6 +277,8 @@ fn guards(place: &Place, more: &Value) {
     let user = place.home().join(".claude/settings.json");
     fs::create_dir_all(place.home().join(".claude")).expect("a directory");
     fs::write(&user, LAX).expect("a file");
+    // Also when the row fails: the next ones are in the same home.
+    let _removed = Removed(&user);
     let work = place.workspace();
     let (written, kept) = (work.join("written.txt"), work.join(".env"));
     fs::write(&kept, "made-up-secret").expect("a file");
@@ -290,17 +297,27 @@ fn guards(place: &Place, more: &Value) {
         }
         Ok(started) => {
             let mut talk = Talk::new(place, started["id"].as_str().expect("an id"));
-            denied(&mut talk);
-            // Each call that was made was shown to the gateway's own hook.
+            deny_all(&mut talk);
+            // Each call that was made was shown to the gateway's own hook; or the program refused to start.
             let count = |name: &str, value: &str| {
                 talk.events.iter().filter(|event| event[name] == value).count()
             };
             let (shown, made) = (count("name", "policy"), count("type", "toolCompleted"));
-            assert!(shown > 0 && shown >= made, "{more}: {shown} of {made}; {}", talk.digest());
+            let has_failed = count("type", "turnFailed") + count("type", "sessionEnded") > 0;
+            let is_guarded = (shown > 0 && shown >= made) || (made == 0 && has_failed);
+            assert!(is_guarded, "{more}: {shown} of {made}; {}", talk.digest());
             let _ = place.ask("POST", &format!("/v1/sessions/{}/stop", talk.id), &Value::Null);
         }
     }
-    let _ = fs::remove_file(&user);
+}
+
+/// Removes a file when it goes.
+struct Removed<'a>(&'a Path);
+
+impl Drop for Removed<'_> {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(self.0);
+    }
 }
 
 /// The name of the argument or variable that is given.

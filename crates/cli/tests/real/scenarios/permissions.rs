@@ -132,16 +132,14 @@ pub(crate) fn always(place: &mut Place) {
     }
 }
 
-/// "Always" for a command, an MCP tool or a directory is for that one: the next asks again.
+/// "Always" for a command or an MCP tool is for that one: the next asks again.
 pub(crate) fn always_one_call(place: &mut Place) {
     let words = place.agent.words;
     let own = std::env::current_exe().expect("this program");
-    let (first, second) = (place.scripts(), place.scripts());
-    let say = |word: &str| (words.server_tool)("tiny", "say_back", json!({ "word": word }));
+    let say = |tool: &str| (words.server_tool)("tiny", tool, json!({ "word": "plum" }));
     for (one, other) in [
         ((words.shell)("touch one.txt"), (words.shell)("touch two.txt")),
-        (say("plum"), say("pear")),
-        ((words.list)(&first), (words.list)(&second)),
+        (say("say_back"), say("say_again")),
     ] {
         let work = place.workspace();
         let servers = json!({ "tiny": { "command": own, "args": [mcp::VERB] } });

@@ -283,6 +283,13 @@ pub(super) fn reads(words: &[String]) -> Option<Reads<'_>> {
     })
 }
 
+/// Whether the command's program is on the list, with whatever words.
+pub(super) fn has_program(words: &[String]) -> bool {
+    words.first().is_some_and(|program| {
+        READERS.iter().any(|reader| reader.words.first() == Some(&program.as_str()))
+    })
+}
+
 /// Whether a program of the list has no option at all that runs another program.
 pub(super) fn never_runs(program: &str) -> bool {
     !matches!(program, "git" | "find" | "rg" | "tree" | "diff")

@@ -41,7 +41,7 @@ pub(super) struct Check {
 
 impl Check {
     fn run(self) -> Judged {
-        let value: Value = self.answer.read().map_err(not_json)?;
+        let value: Value = self.answer.read().map_err(|error| not_json(&error))?;
         check(&self.validator, &value, self.cost)?;
         Ok(self.answer)
     }
@@ -96,13 +96,13 @@ impl Structured {
         if text.is_empty() {
             return Err("it is empty".to_owned());
         }
-        let answer = Json::parse(text).map_err(not_json)?.into_owned();
+        let answer = Json::parse(text).map_err(|error| not_json(&error))?.into_owned();
         let cost = self.weight.cost(text)?;
         Ok(Check { validator: Arc::clone(&self.validator), answer, cost })
     }
 }
 
-fn not_json(error: serde_json::Error) -> String {
+fn not_json(error: &serde_json::Error) -> String {
     format!("it is not JSON: {error}")
 }
 

@@ -32,7 +32,7 @@ fn a_call_that_runs_before_it_is_answered_is_a_breach_over_every_wire() {
                     session.hear(before);
                     let last = match order {
                         Order::Waiting => {
-                            session.hear(&[request.clone()]);
+                            session.hear(std::slice::from_ref(request));
                             &ran
                         }
                         Order::Withdrawn => {
@@ -40,13 +40,13 @@ fn a_call_that_runs_before_it_is_answered_is_a_breach_over_every_wire() {
                             &ran
                         }
                         Order::Late => {
-                            session.hear(&[ran.clone()]);
+                            session.hear(std::slice::from_ref(&ran));
                             request
                         }
                     };
                     let shown = format!("{}: {order:?} {mode:?} {asks:?}", wire.name);
                     assert!(session.core.breach.is_none(), "{shown}");
-                    session.hear(&[last.clone()]);
+                    session.hear(std::slice::from_ref(last));
                     let breach = session.core.breach.as_ref();
                     assert_eq!(breach.is_some(), is_breach, "{shown}");
                     assert!(breach.is_none_or(|breach| !breach.ends_session));
@@ -117,13 +117,13 @@ fn claudes_errors_count_as_run_unless_they_are_denials() {
                     if withdraws {
                         session.hear(&[(wire.withdraws)()]);
                     }
-                    session.hear(&[line.clone()]);
+                    session.hear(std::slice::from_ref(&line));
                     assert_eq!(session.core.breach.is_some(), *if_unanswered, "{line} {asks:?}");
                 }
                 let denying = policy(wire, ApprovalMode::Ask, &[], &["Bash"]);
                 let mut session = Session::new(wire.dialect, &denying);
                 assert_eq!(session.ask(wire, &asks), Came::Denied);
-                session.hear(&[line.clone()]);
+                session.hear(std::slice::from_ref(&line));
                 assert_eq!(session.core.breach.is_some(), *if_denied, "denied: {line} {asks:?}");
             }
         }
