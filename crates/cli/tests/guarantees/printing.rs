@@ -1,6 +1,5 @@
 //! Nothing that an agent prints settles a request, and a call that runs without an allow fails its turn: an
 //! agent that says what the test wants it to say.
-#![expect(clippy::panic, reason = "a test fails by panicking")]
 
 use agentwire_protocol::event::{EventKind, RequestOutcome, SettledBy};
 use agentwire_protocol::{AgentType, ApprovalMode, Command, ErrorCode, Settlement};

@@ -2,7 +2,6 @@
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::needless_pass_by_value,
     clippy::panic,
     clippy::unwrap_used,
     reason = "a test fails by panicking"

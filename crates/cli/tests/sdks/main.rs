@@ -5,6 +5,7 @@
 //! A test runs one scenario of `scenarios.py` or `scenarios.mjs`. The SDKs are fetched by the first that
 //! needs them (`install.rs`).
 #![expect(
+    clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,

@@ -44,7 +44,9 @@ impl ClaudeClient {
 
     /// Sends a control request and does not wait.
     pub(crate) fn request(&mut self, id: &str, request: Value) {
-        self.send(&json!({ "type": "control_request", "request_id": id, "request": request }));
+        let mut line = json!({ "type": "control_request", "request_id": id });
+        line["request"] = request;
+        self.send(&line);
     }
 
     pub(crate) fn initialize(&mut self, mut fields: Value) -> Value {
@@ -53,10 +55,9 @@ impl ClaudeClient {
     }
 
     pub(crate) fn answer(&mut self, request: &Value, response: Value) {
-        let response = json!({
-            "subtype": "success", "request_id": request["request_id"], "response": response,
-        });
-        self.send(&json!({ "type": "control_response", "response": response }));
+        let mut settled = json!({ "subtype": "success", "request_id": request["request_id"] });
+        settled["response"] = response;
+        self.send(&json!({ "type": "control_response", "response": settled }));
     }
 
     /// The next line; `None` at the end of the output.
