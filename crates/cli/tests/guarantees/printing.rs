@@ -44,7 +44,7 @@ async fn scripted(lines: &[Value], mode: ApprovalMode) -> (Gateway, SessionHandl
     (gateway, session)
 }
 
-/// The last request of these lines is the one whose fate is told: `true` if the policy allows it.
+/// The last request of these lines is the one that is checked: `true` if the policy allows it.
 async fn is_allowed(lines: &[Value], mode: ApprovalMode) -> bool {
     let mut lines = lines.to_vec();
     // When this comes, the request before it was judged.

@@ -37,7 +37,7 @@ fn a_permission_is_given_at_the_terminal() {
     }
 }
 
-/// Who is asked is told that somebody else has answered.
+/// A client that is asking sees that another client has answered.
 #[test]
 fn the_first_answer_counts() {
     let machines = Machines::new();
@@ -67,7 +67,7 @@ fn leaving_does_not_interrupt() {
     pty.expect("keeps running");
     assert_eq!(pty.end(), Some(130));
     assert_eq!(machines.state(session.id()), "waitingPermission");
-    // Whoever comes next is asked, and may interrupt.
+    // The next client is asked, and may interrupt.
     let mut pty = attach(&machines, From::Here, short(&session));
     pty.expect("allow? ");
     pty.press("i");
@@ -107,7 +107,7 @@ fn the_exit_code_tells_of_the_last_turn() {
     }
 }
 
-/// A token that may only look is told so, once.
+/// A read-only token gets one notice that it is read-only.
 #[test]
 fn who_may_only_watch_is_told() {
     let machines = Machines::new();

@@ -17,7 +17,7 @@ fn a_prompt_is_sent_and_worked_off() {
         assert!(output.status.success(), "{}", error(&output));
         // Quiet where nobody looks.
         assert_eq!((text(&output.stdout), error(&output)), (String::new(), String::new()));
-        // Once it is taken, the session is no longer idle until it is worked off.
+        // Once the session accepts it, the session is busy until it is done.
         machines.told(from, &["wait", short(&session)]);
         let log = machines.told(from, &["logs", short(&session), "--after", &last.to_string()]);
         assert!(log.contains("\ntwo\n"), "{log}");

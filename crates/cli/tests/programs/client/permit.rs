@@ -53,7 +53,7 @@ fn what_is_asked_is_listed_and_answered() {
     }
 }
 
-/// The first answer counts; the second is told of the first.
+/// The first answer counts; the second gets an error that names the first.
 #[test]
 fn who_comes_second_is_told() {
     for from in EVERYWHERE {
