@@ -43,6 +43,8 @@
 //!
 //! Everything needs a tokio runtime. `docs/client.md` describes the guarantees.
 
+#![warn(missing_docs)]
+
 mod builder;
 mod client;
 #[cfg(feature = "http")]

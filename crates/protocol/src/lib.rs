@@ -3,6 +3,8 @@
 //! This crate does no I/O and reads no clock. It knows no agent's wire and no front's wire;
 //! those are in `agentwire-dialects`.
 
+#![warn(missing_docs)]
+
 pub mod command;
 pub mod error;
 pub mod event;

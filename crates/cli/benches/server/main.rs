@@ -9,7 +9,6 @@
 //! the rounds (5), `AGENTWIRE_BENCH_DIR` where logs are written, which must be a real disk (the target
 //! directory).
 #![allow(
-    missing_docs,
     dead_code,
     clippy::allow_attributes,
     clippy::unwrap_used,

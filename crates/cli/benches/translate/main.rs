@@ -8,7 +8,6 @@
 //! `AGENTWIRE_BENCH_MB` sets the corpus (64), `AGENTWIRE_BENCH_ROUNDS` the rounds (7),
 //! `AGENTWIRE_BENCH_PIPE_MB` the piped input (1024).
 #![allow(
-    missing_docs,
     clippy::allow_attributes,
     clippy::unwrap_used,
     clippy::expect_used,
