@@ -57,6 +57,7 @@ pub(super) fn run(
     command
         .args(["test", "--locked", "--package", "agentwire", "--test", "real", "--"])
         .args(columns.iter().map(|name| format!("={name}")))
+        .env("AGENTWIRE_TEST_REAL", "1")
         .env("AGENTWIRE_REAL_RESULTS", directory)
         .env_remove("AGENTWIRE_REAL_VERSION")
         .env_remove("AGENTWIRE_UPDATE")

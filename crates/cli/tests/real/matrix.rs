@@ -39,6 +39,10 @@ pub(crate) fn run(words: &[String]) -> ExitCode {
     };
     let some_agent = AGENTS.iter().any(|agent| wants(agent.name));
     let some_scenario = SCENARIOS.iter().any(|scenario| wants(scenario.name));
+    if !some_agent && !some_scenario {
+        println!("no agent and no scenario has {} in its name", words.join(" or "));
+        return ExitCode::SUCCESS;
+    }
     let agents: Vec<Agent> =
         AGENTS.into_iter().filter(|agent| !some_agent || wants(agent.name)).collect();
     let scenarios: Vec<&'static str> = SCENARIOS
@@ -50,7 +54,7 @@ pub(crate) fn run(words: &[String]) -> ExitCode {
     for agent in &agents {
         match agent.package.fetch() {
             Ok(program) => programs.push(program),
-            Err(why) => return skip(&why),
+            Err(why) => return not_run(&why),
         }
     }
     let launcher = offline::launcher();
@@ -85,15 +89,13 @@ pub(crate) fn run(words: &[String]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Without the programs there is nothing to show; whoever must show it fails.
-pub(crate) fn skip(why: &str) -> ExitCode {
-    println!("skipped: {why}");
+/// A program could not be installed.
+pub(crate) fn not_run(why: &str) -> ExitCode {
+    eprintln!("{why}");
     if let Some(directory) = results::directory() {
         results::skip(&directory, why);
     }
-    let is_required =
-        std::env::var_os("AGENTWIRE_REQUIRE_AGENTS").is_some_and(|value| value == "1");
-    if is_required { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    ExitCode::FAILURE
 }
 
 fn run_column(

@@ -13,8 +13,7 @@ use crate::shared::marked;
 /// How long what was started may outlive its client. Long, for a loaded machine.
 const SURVIVAL: Duration = Duration::from_secs(10);
 
-/// What is told of who was not done in time.
-pub(crate) const KILLED: &str = "killed at the deadline";
+const KILLED: &str = "killed at the deadline";
 
 /// Runs it to its end, or kills it at the deadline: whether it went well, and all that it said.
 /// What it says goes to a file, so that nobody who holds its pipes keeps us waiting.

@@ -24,12 +24,15 @@ mod types;
 
 use crate::harness::{Agent, SdkHome};
 use crate::install::Sdk;
+use crate::shared::SDKS;
 
 async fn play(sdk: Sdk, agent: Agent, scenario: &str) {
-    let home = SdkHome::new(agent);
-    if let Some(command) = sdk.command(home.path(), "scenarios").await {
-        home.play(command, scenario).await;
+    if !SDKS.is_on() {
+        return;
     }
+    let home = SdkHome::new(agent);
+    let command = sdk.command(home.path(), "scenarios").await;
+    home.play(command, scenario).await;
 }
 
 macro_rules! scenarios {

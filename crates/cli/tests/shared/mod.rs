@@ -14,4 +14,4 @@ pub(crate) use http::{Answer, Socket, read_answer};
 pub(crate) use processes::{marked, naming, working_in};
 pub(crate) use program::{Ended, Program};
 pub(crate) use server::Server;
-pub(crate) use skip::skipped;
+pub(crate) use skip::{BROWSER, REAL, SDKS, skipped};
