@@ -70,7 +70,7 @@ fn a_log_of_json_tells_what_happened_and_no_secret() {
     ]);
     for (session, request, outcome) in [(&session, json!(id), "denied"), (&other, asked, "allowed")]
     {
-        let answered = ("message", json!("a request is answered"));
+        let answered = ("message", json!("request answered"));
         found(&[
             info(),
             answered.clone(),
@@ -85,12 +85,12 @@ fn a_log_of_json_tells_what_happened_and_no_secret() {
     found(&[
         info(),
         ("message", json!("client refused")),
-        ("why", json!("the token is not known")),
+        ("why", json!("unknown token")),
     ]);
     found(&[
         info(),
         ("message", json!("client refused")),
-        ("why", json!("this server is not known by that Host; --host adds a name to it")),
+        ("why", json!("the Host header does not name this server; add the name with --host")),
     ]);
     found(&[info(), ("message", json!("stopping"))]);
     let request = found(&[

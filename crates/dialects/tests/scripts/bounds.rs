@@ -271,7 +271,7 @@ fn a_client_of_claude_says_too_much_before_its_session_starts() {
         assert_eq!(say(&mut stage, "client", &line), [""; 0]);
     }
     for _ in 63..70 {
-        let error = r#"client< {"type":"control_response","response":{"error":"too much was said before the session runs; wait for answers","request_id":"r","subtype":"error"}}"#;
+        let error = r#"client< {"type":"control_response","response":{"error":"too much input before the session runs; wait for answers","request_id":"r","subtype":"error"}}"#;
         assert_eq!(say(&mut stage, "client", &line), [error]);
     }
 }

@@ -7,7 +7,7 @@ session> codex-exec {"config":{"model":"m"}}
 
 --- It cannot be asked anything.
 client> {"command":"query","method":"supportedModels"}
-    client< 1 refused: unsupported: codex with exec cannot take the query supportedModels
+    client< 1 refused: unsupported: codex with exec does not support the query supportedModels
 
 --- A signal interrupts it.
 client> {"command":"prompt","prompt":"hi"}

@@ -156,7 +156,7 @@ async fn a_resume_in_the_first_minute_of_the_agents_session_waits_and_can_be_sto
     assert_eq!(again.summary().state, SessionState::Starting);
     let query = Command::Query { method: "supportedModels".to_owned(), args: Vec::new() };
     let error = again.send(query).await.unwrap_err();
-    let message = "gemini has not started yet: it waits for the next minute";
+    let message = "gemini has not started yet; it starts in the next minute";
     assert_eq!((error.code, error.message.as_str()), (ErrorCode::Conflict, message));
     again.send(Command::Interrupt { cancel_queued: false }).await.unwrap();
     let failed = until(&mut cursor, |kind| match kind {
