@@ -74,7 +74,7 @@ fn quickstart_reads_its_arguments() {
         assert!(printed.contains(expected), "no {expected:?} in {printed}");
     }
     for (args, why) in [
-        (["codec", "Fix the test"].as_slice(), "there is no agent codec"),
+        (["codec", "Fix the test"].as_slice(), "unknown agent codec"),
         (&["codex"], "say what codex should do"),
     ] {
         let (output, _) = start("quickstart", args);

@@ -15,35 +15,33 @@ use crate::json::Value;
 use crate::project::ProjectFile;
 use crate::tape::Out;
 
-/// One wire of one agent: how to start it, and how to understand it.
+/// One wire of one agent: how to start it and how to read it.
 pub trait AgentDialect: Sync {
-    /// The name by which `translate --from` and `native.dialect` know it.
+    /// The name in `translate --from` and `native.dialect`.
     fn name(&self) -> &'static str;
 
-    /// The agent it belongs to.
     fn agent_type(&self) -> AgentType;
 
-    /// What an agent on this wire can do.
     fn capabilities(&self) -> Capabilities;
 
-    /// What the agent's tools are, by which the session judges its calls.
+    /// The agent's tools. The session judges calls by them.
     fn tools(&self) -> &'static AgentTools;
 
     /// Whether this JSON object looks like a line of this wire.
     fn recognises(&self, message: Value<'_>) -> bool;
 
-    /// How to start the agent. What it cannot take is refused by name.
+    /// How to start the agent. An option that it does not support is refused by name.
     fn launch(&self, start: &Start<'_>) -> Result<Launch, GatewayError>;
 
-    /// Whether a turn failed because the agent is not signed in, or its key is not taken.
+    /// Whether a turn failed because the agent is not signed in, or its key was rejected.
     fn wants_sign_in(&self, failed: &TurnFailed<'_>) -> bool;
 
-    /// What a line on stderr tells, where the agent tells that nowhere else.
+    /// Reads what the agent reports on stderr and nowhere else.
     fn overhear<'l>(&self, _line: &'l str) -> Option<ErrorEvent<'l>> {
         None
     }
 
-    /// The files of a project that make the agent run something when it is started so. A launch with
+    /// The project files that make the agent run something when it starts with this config. A launch with
     /// `trust: false` must not read them.
     fn project_files(&self, _config: &SessionConfig) -> Vec<ProjectFile> {
         Vec::new()
@@ -59,46 +57,45 @@ pub trait AgentDialect: Sync {
         false
     }
 
-    /// Whether a session of this config runs calls that change something, and nobody can be asked about
-    /// them. A client that may not widen what an agent does must not start it so.
+    /// Whether a session with this config runs calls that change something, without asking anyone. A client
+    /// that may not widen what an agent does must not start such a session.
     fn runs_unasked(&self, _config: &SessionConfig) -> Result<bool, GatewayError> {
         Ok(!self.capabilities().permissions)
     }
 
-    /// Which arguments and variables of the agent's own program take away what the gateway judges by.
+    /// The program's arguments and variables that would disable what the gateway judges by.
     fn guarded(&self) -> Option<&'static Guarded> {
         None
     }
 
-    /// Files of the machine that may let the agent run calls without asking.
+    /// Files on the machine that may let the agent run calls without asking.
     fn machine_files(&self) -> &'static [MachineFile] {
         &[]
     }
 
-    /// Rules of its own by which it runs calls without asking.
+    /// The agent's own rules, by which it runs calls without asking.
     fn own_rules(&self) -> Option<&'static OwnRules> {
         None
     }
 
-    /// How long a prompt it takes, where that is known.
+    /// How long a prompt may be, where that is known.
     fn prompt_limit(&self) -> Option<PromptLimit> {
         None
     }
 
-    /// A translator for one session.
     fn translator(&self, setup: &Setup) -> Box<dyn AgentTranslator>;
 }
 
-/// Understands one agent's lines and says commands in its words. Never fails: a line it does not
-/// understand it leaves alone, and the tape keeps it.
+/// Reads one agent's lines and writes commands in its dialect. Never fails: it ignores a line that it does
+/// not understand, and the tape records that line.
 pub trait AgentTranslator: Send {
-    /// The process has started: what must be said first.
+    /// The process has started. Writes what must come first.
     fn on_start(&mut self, _out: &mut Out<'_>) {}
 
-    /// The agent said this JSON object. Emitting nothing makes the line an `other`.
+    /// The agent wrote this JSON object. If nothing is emitted, the line becomes an `other` event.
     fn on_line(&mut self, message: Value<'_>, out: &mut Out<'_>);
 
-    /// A client wants this. Replies at once or later through [`Out::reply`]; an error is the reply.
+    /// Handles a client's command. Replies at once or later through [`Out::reply`]; an error is the reply.
     fn on_command(
         &mut self,
         call: Call,
@@ -106,102 +103,90 @@ pub trait AgentTranslator: Send {
         out: &mut Out<'_>,
     ) -> Result<(), GatewayError>;
 
-    /// The process has ended, or the recording has. Closes what is still open.
+    /// The process or the recording has ended. Closes what is still open.
     fn on_exit(&mut self, exit: Exit, out: &mut Out<'_>);
 }
 
-/// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// With this code.
     Code(i32),
-    /// By this signal.
     Signal(i32),
-    /// Nobody knows: a recording ended.
+    /// Not known: a recording ended.
     Unknown,
 }
 
-/// What a translator is told of its session.
+/// What a translator knows about its session.
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
-    /// What the session runs with.
     pub config: SessionConfig,
     /// The agent's own id of the session to resume.
     pub resume: Option<String>,
-    /// It goes on in a copy; the session itself stays as it is.
+    /// Resume in a copy; the original session stays as it is.
     pub fork: bool,
-    /// The agent's own id that a new session shall have, where it lets us choose.
+    /// The agent's id for a new session, if the agent lets us choose it.
     pub native_session_id: Option<String>,
     /// One recorded run, not a live session: its end is the session's end.
     pub recording: bool,
 }
 
-/// What an agent on a wire can do.
+/// What an agent can do on a wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
-    /// It asks before tools run and takes the answer.
+    /// It asks before tools run and accepts the answer.
     pub permissions: bool,
-    /// It asks questions.
     pub questions: bool,
-    /// Which hooks of the client it calls itself.
+    /// The client's hooks that it calls itself.
     pub hooks: OwnHooks,
     /// It uses MCP servers that the client hosts.
     pub hosted_mcp: bool,
-    /// Its text comes in pieces.
+    /// Its text arrives in pieces.
     pub deltas: bool,
-    /// A turn can be interrupted and the session goes on.
+    /// A turn can be interrupted, and the session continues.
     pub interrupt: bool,
     /// A prompt can join a running turn.
     pub steer: bool,
-    /// It takes images.
     pub images: bool,
-    /// It takes content blocks of Claude's other than text and images.
+    /// It accepts Claude's content blocks other than text and images.
     pub content_blocks: bool,
-    /// A session can be resumed.
     pub resume: bool,
-    /// Model and mode can change in a session.
+    /// Model and mode can change during a session.
     pub configure: bool,
     /// One process serves one turn.
     pub process_per_turn: bool,
     /// Several prompts may become one turn.
     pub folds_prompts: bool,
-    /// A session whose turns all failed before the model had answered is not kept: it cannot be resumed.
+    /// A session whose turns all failed before the model answered is not stored: it cannot be resumed.
     pub forgets_failures: bool,
-    /// It takes a form that its answers must have. For others the gateway sees to that.
+    /// It accepts a schema for its answers. For other agents the gateway enforces the schema.
     pub structured_output: bool,
-    /// An answer to its permission requests can change what a call runs with.
+    /// An answer to a permission request can change the call's input.
     pub changed_input: bool,
-    /// A session cannot be resumed in the minute of the clock in which it began; tried then, it is lost.
+    /// A session cannot be resumed in the clock minute in which it started; an attempt loses it.
     pub resumes_next_minute: bool,
-    /// Its own id of a session can be ours too.
+    /// Its session id can also be ours.
     pub shares_session_id: bool,
-    /// It takes changes of the permission rules with an answer (`updatedPermissions`), and requests suggest
-    /// some.
+    /// An answer can change the permission rules (`updatedPermissions`), and requests suggest changes.
     pub permission_updates: bool,
     /// A permission can be answered in Claude's own form.
     pub own_answer_form: bool,
 }
 
-/// How long the text of a prompt may be.
+/// The longest text of a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PromptLimit {
-    /// So many of these.
     pub most: usize,
-    /// What is counted.
     pub unit: TextUnit,
 }
 
-/// What a limit of a text counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextUnit {
     /// Of UTF-8.
     Bytes,
-    /// Of Unicode, each as one.
+    /// Unicode scalar values.
     Characters,
 }
 
 impl TextUnit {
-    /// The name, in words.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Bytes => "bytes",
@@ -209,7 +194,6 @@ impl TextUnit {
         }
     }
 
-    /// How many the text has.
     pub fn count(self, text: &str) -> usize {
         match self {
             Self::Bytes => text.len(),
@@ -218,18 +202,16 @@ impl TextUnit {
     }
 }
 
-/// Which hooks of the client an agent calls itself.
+/// The client's hooks that an agent calls itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OwnHooks {
-    /// None.
     #[default]
     None,
-    /// All but these.
     AllBut(&'static [&'static str]),
 }
 
 impl OwnHooks {
-    /// Whether it calls those of that event.
+    /// Whether the agent calls the hooks of that event.
     pub fn include(self, event: &str) -> bool {
         match self {
             Self::None => false,
@@ -238,37 +220,34 @@ impl OwnHooks {
     }
 }
 
-/// A start that is wanted.
+/// The parameters of a start.
 #[derive(Clone, Copy, Debug)]
 pub struct Start<'s> {
-    /// What the session runs with.
     pub config: &'s SessionConfig,
     /// The agent's own id of the session to resume.
     pub resume: Option<&'s str>,
-    /// It goes on in a copy; the session itself stays as it is.
+    /// Resume in a copy; the original session stays as it is.
     pub fork: bool,
-    /// The agent's own id that a new session shall have, where it lets us choose.
+    /// The agent's id for a new session, if the agent lets us choose it.
     pub native_session_id: Option<&'s str>,
-    /// The prompt, for wires on which one process serves one turn.
+    /// Set on wires where one process serves one turn.
     pub prompt: Option<&'s Prompt>,
 }
 
 /// How to start a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launch {
-    /// The program, to be found on PATH unless the user names another.
+    /// Looked up on PATH unless the user names another program.
     pub program: String,
-    /// Its arguments. No value of a user can become a flag, or the name of a file.
+    /// No value from a user can become a flag or a file name.
     pub args: Vec<Arg>,
-    /// Variables to set beside those it inherits.
+    /// Variables to set in addition to the inherited ones.
     pub env: BTreeMap<String, String>,
-    /// Variables that name one of its files.
+    /// Variables whose value is the path of one of `files`.
     pub env_files: BTreeMap<String, String>,
-    /// Where it works.
     pub working_directory: Option<String>,
-    /// What its stdin gets.
     pub stdin: Stdin,
-    /// Files it needs, in a private directory of their own.
+    /// Files that the process needs, written to a private directory.
     pub files: BTreeMap<String, Vec<u8>>,
 }
 
@@ -276,24 +255,23 @@ pub struct Launch {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arg(pub Vec<Part>);
 
-/// A part of an argument. Where the files are is known only when the process starts.
+/// A part of an argument. The paths of files are known only when the process starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// This text, as it is.
     Text(String),
-    /// The path of the file of that name.
+    /// The path of the file with this name.
     File(String),
-    /// The same, with backslashes as in a shell.
+    /// The path, escaped with backslashes as in a shell.
     EscapedFile(String),
-    /// The same, as a string of JSON or TOML.
+    /// The path, as a JSON or TOML string.
     QuotedFile(String),
-    /// The directory of the files, in a list that commas divide.
+    /// The directory of the files, as an item of a comma-separated list: its path must not contain a comma.
     Directory,
 }
 
 impl Arg {
-    /// As documents show it: `{file:NAME}`, `{escaped:NAME}`, `{quoted:NAME}` and `{file:}` stand for
-    /// paths.
+    /// The argument as the documents show it: `{file:NAME}`, `{escaped:NAME}`, `{quoted:NAME}` and
+    /// `{file:}` stand for paths.
     pub fn shown(&self) -> String {
         let parts = self.0.iter().map(|part| match part {
             Part::Text(text) => text.clone(),
@@ -312,19 +290,16 @@ impl<T: Into<String>> From<T> for Arg {
     }
 }
 
-/// What a process's stdin gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stdin {
-    /// It stays open: the wire goes both ways.
+    /// Stays open: the wire goes both ways.
     Open,
-    /// This text, then its end.
+    /// This text, then end of file.
     Text(String),
-    /// Nothing.
     Empty,
 }
 
 impl Launch {
-    /// A program without arguments.
     pub fn new(program: &str, config: &SessionConfig) -> Self {
         Self {
             program: program.to_owned(),
@@ -337,19 +312,18 @@ impl Launch {
         }
     }
 
-    /// A flag alone, or several words of ours.
+    /// Adds arguments that contain no value from a user.
     pub fn words(&mut self, words: &[&str]) -> &mut Self {
         self.args.extend(words.iter().map(|word| Arg::from(*word)));
         self
     }
 
-    /// A file of that name.
     pub fn file(&mut self, name: impl Into<String>, contents: impl Into<Vec<u8>>) -> &mut Self {
         self.files.insert(name.into(), contents.into());
         self
     }
 
-    /// A file of that name, whose path that variable has.
+    /// Adds a file, and a variable with its path.
     pub fn variable_file(
         &mut self,
         variable: &str,
@@ -361,37 +335,37 @@ impl Launch {
         self.file(name, contents)
     }
 
-    /// `--flag=value` in one word, so that no value can become a flag.
+    /// Adds `--flag=value` as one argument, so that no value can become a flag.
     pub fn option(&mut self, flag: &str, value: impl std::fmt::Display) -> &mut Self {
         self.args.push(Arg::from(format!("{flag}={value}")));
         self
     }
 
-    /// `--flag=value` in one word, where parts of the value are known only when the process starts.
+    /// Adds `--flag=value` as one argument, where parts of the value are known only when the process
+    /// starts.
     pub fn option_of(&mut self, flag: &str, value: impl IntoIterator<Item = Part>) -> &mut Self {
         let flag = Part::Text(format!("{flag}="));
         self.args.push(Arg(std::iter::once(flag).chain(value).collect()));
         self
     }
 
-    /// The arguments as documents show them.
     pub fn shown_args(&self) -> Vec<String> {
         self.args.iter().map(Arg::shown).collect()
     }
 }
 
-/// Fields of Claude's `initialize` that would change what the agent does, and are not its own.
+/// Fields of Claude's `initialize` that would change what the agent does and that other agents do not have.
 const NOT_HINTS: [&str; 4] = ["skills", "plugins", "toolAliases", "planModeInstructions"];
 
-/// Whether there is something in `nativeOptions` that only Claude can take.
+/// Whether `nativeOptions` has something that only Claude supports.
 pub(crate) fn has_native_options(config: &SessionConfig) -> bool {
     let says = |json: &Json<'_>| !matches!(json.get(), "null" | "[]" | "{}" | "\"\"");
     let options = config.native_options.iter().flatten();
     options.into_iter().any(|(name, json)| NOT_HINTS.contains(&name.as_str()) && says(json))
 }
 
-/// What the agent is told in place of its own prompt, or after it. To clients of Claude an empty prompt
-/// is none at all; an agent that has its own keeps it then.
+/// The prompt that replaces the agent's own prompt or follows it. For Claude's clients an empty prompt
+/// means none; the agent then keeps its own.
 pub(crate) fn own_prompt(config: &SessionConfig) -> Option<&SystemPrompt> {
     let says = |prompt: &&SystemPrompt| match prompt {
         SystemPrompt::Text(text) => !text.is_empty(),
@@ -400,7 +374,7 @@ pub(crate) fn own_prompt(config: &SessionConfig) -> Option<&SystemPrompt> {
     config.system_prompt.as_ref().filter(says)
 }
 
-/// What stands in place of the agent's own prompt.
+/// The prompt that replaces the agent's own.
 pub(crate) fn whole_prompt(config: &SessionConfig) -> Option<&str> {
     match own_prompt(config)? {
         SystemPrompt::Text(text) => Some(text),
@@ -408,7 +382,7 @@ pub(crate) fn whole_prompt(config: &SessionConfig) -> Option<&str> {
     }
 }
 
-/// What stands after the agent's own prompt.
+/// The prompt that follows the agent's own.
 pub(crate) fn further_prompt(config: &SessionConfig) -> Option<&str> {
     match own_prompt(config)? {
         SystemPrompt::Text(_) => None,
@@ -416,7 +390,7 @@ pub(crate) fn further_prompt(config: &SessionConfig) -> Option<&str> {
     }
 }
 
-/// The name that clients of Claude know a mode by.
+/// The mode's name for Claude's clients.
 pub(crate) fn mode_name(mode: ApprovalMode) -> &'static str {
     match mode {
         ApprovalMode::Ask | ApprovalMode::AskDangerous => "default",
@@ -425,7 +399,7 @@ pub(crate) fn mode_name(mode: ApprovalMode) -> &'static str {
     }
 }
 
-/// Tells of a change that the agent itself says nothing of. `model` is the one that is now set, if any.
+/// Reports a change that the agent itself does not report. `model` is the model now set, if any.
 pub(crate) fn tell_change(change: &Configure, model: Option<&str>, out: &mut Out<'_>) {
     if change.model.is_some() {
         let model = model.unwrap_or("default");
@@ -437,8 +411,8 @@ pub(crate) fn tell_change(change: &Configure, model: Option<&str>, out: &mut Out
     }
 }
 
-/// Denies a JSON-RPC request for which there is no room: nobody would answer it, and the agent would wait for
-/// ever.
+/// Denies a JSON-RPC request that exceeds the limit. Nobody would answer it, and the agent would wait
+/// forever.
 pub(crate) fn deny_overload(wire_id: &str, out: &mut Out<'_>) {
     let reason = "too many requests are open, this one was denied";
     let code = Some(Text::fixed(ErrorCode::Overloaded.as_str()));
@@ -448,14 +422,14 @@ pub(crate) fn deny_overload(wire_id: &str, out: &mut Out<'_>) {
     out.write(reply.raw("error", &error.finish()).finish().into_text());
 }
 
-/// Tells that a prompt which waited will not run.
+/// Reports that a queued prompt will not run.
 pub(crate) fn tell_cancelled(message_id: &str, out: &mut Out<'_>) {
     let details = Json::of(&BTreeMap::from([("messageId", message_id)]));
     let status = StatusChanged::new(Status::Queue).message(Text::from("cancelled"));
     out.emit(status.details(details));
 }
 
-/// Refuses by name the first option that is given and cannot be taken.
+/// Refuses, by name, the first given option that the agent does not support.
 pub(crate) fn refuse(agent: &str, options: &[(&str, bool)]) -> Result<(), GatewayError> {
     match options.iter().find(|(_, given)| *given) {
         Some((option, _)) => Err(GatewayError::unsupported(agent, &format!("the option {option}"))),

@@ -1,12 +1,12 @@
-//! What the deltas of a block have said so far, in bounded memory: a block may be long.
+//! The text that a block's deltas have sent so far, in bounded memory: a block may be long.
 
-/// How much of the end is kept as it is, to know a whole text whose end was trimmed.
+/// How much of the end is stored verbatim, to recognise a whole text whose end was trimmed.
 const TAIL: usize = 256;
 
-/// A digest of what was said, and its last words.
+/// A digest of the text sent so far, and its last part verbatim.
 #[derive(Clone, Debug)]
 pub(crate) struct Said {
-    /// How long that is of which there is only the digest.
+    /// The length of the part that only the digest covers.
     bytes: usize,
     digest: u64,
     tail: String,
@@ -26,19 +26,16 @@ fn digest(start: u64, text: &str) -> u64 {
 }
 
 impl Said {
-    /// This alone was said.
     pub(crate) fn of(text: &str) -> Self {
         let mut said = Self::default();
         said.add(text);
         said
     }
 
-    /// Whether nothing was said.
     pub(crate) fn is_empty(&self) -> bool {
         self.bytes == 0 && self.tail.is_empty()
     }
 
-    /// This was said too.
     pub(crate) fn add(&mut self, text: &str) {
         self.tail.push_str(text);
         if self.tail.len() > 2 * TAIL {
@@ -50,8 +47,8 @@ impl Said {
         }
     }
 
-    /// What the whole text adds to what was said; nothing if it does not begin with that. A whole
-    /// text that lacks only the last of what was said adds the empty text.
+    /// What the whole text adds to the text sent so far; `None` if it does not start with that. A whole
+    /// text that lacks only the end of what was sent adds the empty text.
     pub(crate) fn rest_of<'t>(&self, whole: &'t str) -> Option<&'t str> {
         let (begin, rest) = whole.split_at_checked(self.bytes)?;
         if digest(START, begin) != self.digest {

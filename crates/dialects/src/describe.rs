@@ -1,8 +1,8 @@
 //! What a tool call is, and what it would touch. A dialect describes; only the session judges.
 //!
-//! Each agent's folder has a `describe.rs`: its table of tools, and how its words are read. What nobody
-//! has read is of an unknown class and touches nobody knows what, so that a dialect which says nothing
-//! allows nothing.
+//! Each agent's folder has a `describe.rs` with its table of tools and the code that reads their input. A
+//! call that no code reads has an unknown class and touches unknown things, so a dialect that describes
+//! nothing allows nothing.
 
 mod by_name;
 mod read;
@@ -25,13 +25,13 @@ pub(crate) use tools::{shows_by_class, tool};
 use crate::permission_updates::{PermissionRule, PermissionUpdate};
 use crate::programs;
 
-/// The files by which agents change what they may do, as beginnings or whole names in a path.
+/// The files by which agents change their own permissions, as path prefixes or whole names.
 pub fn own_files() -> impl Iterator<Item = &'static str> {
     programs().iter().flat_map(|program| program.protected).copied()
 }
 
-/// What a request suggests to keep: rules for that tool, each with what it says of a call, or for every
-/// call.
+/// The rules that a request suggests to add: for that tool, each with what it says about a call, or for
+/// every call.
 pub fn suggestion(tool: &str, contents: Vec<Option<String>>) -> Json<'static> {
     let rule = |rule_content| PermissionRule { tool_name: tool.to_owned(), rule_content };
     PermissionUpdate::allowing(contents.into_iter().map(rule).collect())
@@ -40,37 +40,26 @@ pub fn suggestion(tool: &str, contents: Vec<Option<String>>) -> Json<'static> {
 /// What a tool does, as far as the judge cares.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Class {
-    /// Reads a file or a directory.
     Read,
-    /// Looks for something in files.
     Search,
-    /// Changes files.
     Edit,
-    /// Deletes files.
     Delete,
-    /// Moves files.
     Move,
-    /// Runs a command.
     Shell,
-    /// Reads from a network.
     Network,
-    /// Thinks, plans, keeps a list, or looks at what the agent itself has running.
+    /// Thinks, plans, maintains a list, or looks at what the agent itself is running.
     Think,
-    /// Starts or speaks to a subagent.
+    /// Starts or messages a subagent.
     Agent,
-    /// Asks the user.
     Question,
-    /// A tool of an MCP server.
     Mcp,
-    /// Changes the agent's mode.
     Mode,
-    /// Anything else; counts as dangerous.
+    /// Anything else; treated as dangerous.
     #[default]
     Unknown,
 }
 
 impl Class {
-    /// The word for it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -112,74 +101,66 @@ impl Class {
 /// What a call would touch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Touches {
-    /// Nothing that has to be known.
+    /// Nothing that matters to the judge.
     Nothing,
-    /// It cannot be said with certainty.
+    /// Not known with certainty.
     #[default]
     Unclear,
-    /// These files; at least one.
+    /// At least one file.
     Files {
-        /// Their paths, as the call writes them.
+        /// The paths as the call writes them.
         paths: Vec<String>,
         /// There are no others, and the paths do not contradict each other.
         are_all: bool,
     },
-    /// What this command touches.
     Command(ShellCommand),
-    /// This host.
     Host(String),
 }
 
-/// A command to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShellCommand {
-    /// All that was said of it.
+    /// The whole text.
     pub text: String,
-    /// How that text becomes a command.
     pub form: Form,
-    /// Where it runs; in the working directory, if nothing is said.
+    /// Where it runs; `None` means the working directory.
     pub directory: Option<String>,
 }
 
-/// How the text of a command becomes one.
+/// How the text of a command becomes a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Form {
     /// A shell reads it.
     Shell,
-    /// A shell reads it; if it starts another shell for a text, that text is the command.
+    /// A shell reads it; if it starts another shell with a text, that text is the command.
     Started,
     /// These words are run as they are, or joined for a shell.
     Words(Vec<String>),
-    /// It is only shown, or something beside it may change what it does.
+    /// It is only a display text, or something next to it may change what it does.
     Unsure,
 }
 
-/// What the agent has said of a call, whatever its wire: what a dialect describes it by.
+/// What the agent has said about a call, on any wire: the input of a description.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CallFacts<'a> {
-    /// The tool, as the request or the call names it.
+    /// The tool's name in the request or the call.
     pub tool_name: Option<&'a str>,
-    /// That name is only a title, which may be the model's own words: it allows nothing.
+    /// The name is only a title, which the model may have written: it allows nothing.
     pub is_title: bool,
-    /// The agent's id of the call.
     pub call_id: Option<&'a str>,
-    /// Its kind, as the call that started says.
+    /// The kind that the started call reported.
     pub kind: Option<ToolKind>,
-    /// What it would run with.
     pub input: Option<&'a Json<'a>>,
-    /// The line to show.
     pub title: Option<&'a str>,
-    /// The MCP server that has the tool.
     pub server: Option<&'a str>,
     /// The path that made the agent ask.
     pub blocked_path: Option<&'a str>,
-    /// The agent itself warns of it.
+    /// The agent itself warns about the call.
     pub warns: bool,
     /// The agent may have left its directory: a shell command ran that could have changed it.
     pub moved: bool,
 }
 
-/// A call, as its dialect describes it. Only a dialect can make one.
+/// A call as its dialect describes it. Only a dialect can create one.
 ///
 /// ```compile_fail
 /// use agentwire_dialects::describe::{CallFacts, Description};
@@ -187,46 +168,43 @@ pub struct CallFacts<'a> {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Description<'a> {
-    /// What it does.
     pub class: Class,
-    /// The classes it may be of: what denies one of them denies the call.
+    /// The classes that it may have: a rule that denies one of them denies the call.
     pub suspects: Vec<Class>,
-    /// What it would touch.
     pub touches: Touches,
-    /// The pattern of names that a search looks for.
+    /// The name pattern of a search.
     pub pattern: Option<String>,
-    /// The agent's own name of the tool, where that is certain.
+    /// The agent's own name for the tool, if it is certain.
     pub name: Option<Cow<'a, str>>,
-    /// What it is called, by whomever: it may be somebody else's word, which denies and allows nothing.
+    /// Any name for it, perhaps someone else's. A deny rule may match it; an allow rule may not.
     pub called: Option<Cow<'a, str>>,
-    /// Of an MCP tool: its server and its own name, as far as they are known.
+    /// The server of an MCP tool and the tool's own name, as far as they are known.
     pub mcp: Option<(Cow<'a, str>, Cow<'a, str>)>,
-    /// What it would run with.
     pub input: Option<Json<'a>>,
     /// The path that made the agent ask.
     pub blocked_path: Option<Cow<'a, str>>,
-    /// The agent itself warns of it.
+    /// The agent itself warns about the call.
     pub warns: bool,
     /// The agent may have left its directory.
     pub moved: bool,
     others: Vec<Description<'static>>,
 }
 
-/// What a dialect sees in a call. Without a word it is the most dangerous.
+/// What a dialect sees in a call. The default is the most dangerous.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) class: Class,
-    /// The classes it may be of.
+    /// The classes that it may have.
     pub(crate) suspects: Vec<Class>,
     pub(crate) touches: Touches,
-    /// The pattern of names that a search looks for.
+    /// The name pattern of a search.
     pub(crate) pattern: Option<String>,
     /// The name is the agent's own for the tool.
     pub(crate) is_named: bool,
 }
 
 impl<'a> Description<'a> {
-    /// Describes a call by what a dialect sees in it, given the tool of that name.
+    /// Describes a call by what a dialect sees in it; `look` gets the tool with that name.
     pub(crate) fn of(
         facts: &CallFacts<'a>,
         known: &'static [Tool],
@@ -235,7 +213,7 @@ impl<'a> Description<'a> {
         let called = facts.tool_name.filter(|name| !name.is_empty());
         let server = facts.server.filter(|server| !server.is_empty());
         let tool = called.and_then(|name| find(known, name));
-        // A server may give its tool any name, so that this comes before the table.
+        // A server can give its tool any name, so this check comes before the table.
         let full = called.and_then(|name| name.strip_prefix("mcp__")?.split_once("__"));
         let is_served = server.is_some() || full.is_some() || facts.kind == Some(ToolKind::Mcp);
         let (seen, is_other) = if is_served {
@@ -246,7 +224,7 @@ impl<'a> Description<'a> {
         } else {
             let tool = tool.filter(|_| !facts.is_title);
             let seen = look(tool);
-            // A call that is not what its name says is not what a rule of that name allows.
+            // A call that does not match its name is not allowed by a rule for that name.
             let is_other = tool.is_some_and(|tool| {
                 seen.class != tool.class
                     && (seen.class == Class::Unknown || tool.class == Class::Network)
@@ -272,17 +250,17 @@ impl<'a> Description<'a> {
         }
     }
 
-    /// The same, of a call that said elsewhere that it does something else.
+    /// Adds what the same call claimed elsewhere that it does.
     pub(crate) fn contradicted(self, others: Vec<Description<'static>>) -> Self {
         Self { others, ..self }
     }
 
-    /// What the same call said elsewhere that it does. If there is any, nobody knows which of them runs.
+    /// What the same call claimed elsewhere that it does. If there are any, it is not known which of them
+    /// runs.
     pub fn others(&self) -> &[Description<'static>] {
         &self.others
     }
 
-    /// A copy that borrows nothing.
     pub(crate) fn into_owned(self) -> Description<'static> {
         let own = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
         Description {

@@ -1,11 +1,10 @@
-//! Unified diffs, made of whatever an agent tells of a change.
+//! Builds unified diffs from what an agent reports about a change.
 
 use similar::TextDiff;
 
-/// The largest text of which a diff is made; larger ones are told by `before` and `after` alone.
+/// The largest text that is diffed; for larger ones only `before` and `after` are reported.
 const LIMIT: usize = 256 << 10;
 
-/// The diff of two whole texts.
 pub(crate) fn of_texts(before: &str, after: &str) -> Option<String> {
     if before.len() > LIMIT || after.len() > LIMIT {
         return None;
@@ -13,7 +12,7 @@ pub(crate) fn of_texts(before: &str, after: &str) -> Option<String> {
     Some(TextDiff::from_lines(before, after).unified_diff().context_radius(3).to_string())
 }
 
-/// The diff of a passage whose place in the file is not told: a hunk without line numbers.
+/// The diff of a passage whose place in the file is not known: a hunk without line numbers.
 pub(crate) fn of_passage(before: &str, after: &str) -> String {
     let mut hunk = String::from("@@\n");
     for (sign, text) in [('-', before), ('+', after)] {

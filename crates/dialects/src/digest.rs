@@ -1,4 +1,4 @@
-//! Ids made of what they are of: the same each time, and random to everybody else.
+//! Ids derived from content: deterministic, and random to anyone else.
 
 use sha2::{Digest as _, Sha256};
 
@@ -13,7 +13,7 @@ pub(crate) fn digest(text: &str) -> String {
     })
 }
 
-/// A digest as a UUID of version 8, which is for such.
+/// A digest as a version 8 UUID, the version for such ids.
 pub(crate) fn uuid(mut hex: String) -> String {
     hex.replace_range(12..13, "8");
     hex.replace_range(16..17, "a");

@@ -1,7 +1,7 @@
 //! What a dialect must do to serve a client.
 //!
-//! A front is one client's connection in that client's words: text and events in, text and calls out.
-//! Like the rest of this crate it is pure; `server` has the pump that carries out what it asks for.
+//! A front is one client's connection in that client's dialect: text and events in, text and calls out.
+//! Like the rest of this crate it is pure; `server` has the pump that does the work.
 
 use agentwire_protocol::{
     Call, Command, GatewayError, Json, NewSession, Resume, SessionId, SessionSummary,
@@ -10,53 +10,52 @@ use agentwire_protocol::{
 /// How many sessions one client may watch.
 pub const WATCHED: usize = 256;
 
-/// One client, in its words. Never fails: what it does not understand it answers, as its wire answers.
+/// One client, in its dialect. Never fails: it answers what it does not understand in the way of its wire.
 pub trait Front: Send {
-    /// The connection is open.
     fn on_open(&mut self, _out: &mut Outbox) {}
 
-    /// The client said this: one line without its end, or one message.
+    /// The client sent one line, without its line end, or one message.
     fn on_line(&mut self, line: &[u8], out: &mut Outbox);
 
-    /// The client said something that is not to be read: more than a line may have.
+    /// The client sent a line or message over the limit, which was not read.
     fn on_overlong(&mut self, bytes: u64, out: &mut Outbox);
 
-    /// A call came back. The events of what it did have been shown before, if its session is followed.
+    /// The reply to a call. If its session is followed, the events that the call caused were shown before.
     fn on_reply(&mut self, call: Call, reply: Result<Reply, GatewayError>, out: &mut Outbox);
 
-    /// An event of a session that is followed: its JSON, as it stands in the log.
+    /// An event of a followed session: its JSON as it is in the log.
     fn on_event(&mut self, session: &SessionId, event: &str, out: &mut Outbox);
 
-    /// Whether it says the events of a session as they stand in the log, and nothing else of them: then it
+    /// Whether it sends the events of a session exactly as they are in the log and nothing else: then it
     /// need not be asked for each.
     fn passes(&self, _session: &SessionId) -> bool {
         false
     }
 
-    /// The events of a session up to that one were said as they stand in the log.
+    /// The events of a session up to `last` were sent exactly as they are in the log.
     fn on_passed(&mut self, _session: &SessionId, _last: u64) {}
 
-    /// What became durable together has been shown. A request that a rule settled came and went before
-    /// this: whoever is asked need not hear of it.
+    /// All events that became durable together have been shown. A request that a rule settled came and went
+    /// before this, so the client need not see it.
     fn on_pause(&mut self, _session: &SessionId, _out: &mut Outbox) {}
 
-    /// A session that is followed is over: there are no more events.
+    /// A followed session has ended: there are no more events.
     fn on_end(&mut self, _session: &SessionId, _out: &mut Outbox) {}
 
-    /// The events of a session that is followed cannot be read any more. It may go on, unseen.
+    /// The events of a followed session can no longer be read. The session may continue unseen.
     fn on_lost(&mut self, session: &SessionId, _error: GatewayError, out: &mut Outbox) {
         self.on_end(session, out);
     }
 
-    /// Whether so much waits in it that the client is not to be listened to for now.
+    /// Whether so much is waiting that the client's input must pause.
     fn is_full(&self) -> bool {
         false
     }
 
-    /// The client says no more. Sessions are then told to finish by whoever serves them.
+    /// The client sends nothing more. The server, not the front, tells its sessions to finish.
     fn on_close(&mut self, _out: &mut Outbox) {}
 
-    /// Why it closed the connection, for a wire that can say so.
+    /// Why the front closed the connection, for a wire that can say so.
     fn farewell(&self) -> &'static str {
         ""
     }
@@ -65,22 +64,17 @@ pub trait Front: Send {
 /// What a front wants of the gateway.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ask {
-    /// A session. The reply is [`Reply::Started`].
+    /// Starts a session. The reply is [`Reply::Started`].
     Start(Box<NewSession>),
-    /// Something of a session that runs here. The reply is [`Reply::Done`].
+    /// A command for a session that runs here. The reply is [`Reply::Done`].
     Command(SessionId, Command),
-    /// The sessions there are, newest first. The reply is [`Reply::Sessions`].
-    Sessions {
-        /// At most so many.
-        limit: usize,
-    },
-    /// Some events of a session that are there already. The reply is [`Reply::Events`].
+    /// All sessions, newest first. The reply is [`Reply::Sessions`].
+    Sessions { limit: usize },
+    /// Past events of a session. The reply is [`Reply::Events`].
     Events {
-        /// Whose.
         session: SessionId,
-        /// The last that is known.
+        /// The last event that the client has.
         after: u64,
-        /// At most so many.
         limit: usize,
     },
     /// A session, wherever it runs. The reply is [`Reply::Session`].
@@ -88,52 +82,45 @@ pub enum Ask {
     /// A session that this client started, on this connection or an earlier one. The reply is
     /// [`Reply::Session`]; a session of anyone else is not found.
     Own(SessionId),
-    /// What there is, as it is shown over HTTP. The reply is [`Reply::Done`].
+    /// A query as over HTTP. The reply is [`Reply::Done`].
     Look(Look),
 }
 
-/// What a client may look at.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Look {
-    /// The sessions there are, newest first: `{"sessions","next"?}`.
+    /// All sessions, newest first: `{"sessions","next"?}`.
     Sessions {
-        /// Only those that are not over.
+        /// Only sessions that have not ended.
         live: bool,
-        /// The last of the page before.
+        /// The last session of the previous page.
         after: Option<SessionId>,
-        /// At most so many.
         limit: Option<usize>,
     },
-    /// A session, and what it runs with.
+    /// A session and its config.
     Session(SessionId),
-    /// What agents ask and wait for, `{"requests"}`: of one session, or of all.
+    /// Open requests, `{"requests"}`: of one session, or of all.
     Requests(Option<SessionId>),
 }
 
-/// What came of it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
-    /// The session runs. Its first event of this run comes after that number.
+    /// The session runs. The first event of this run comes after `after`.
     Started {
-        /// The session.
         session: Box<SessionSummary>,
-        /// The number of the last event before.
         after: u64,
     },
-    /// A session.
     Session(Box<SessionSummary>),
-    /// Sessions.
     Sessions(Vec<SessionSummary>),
-    /// Events as they stand in the log, and the number of the last.
+    /// Events as they are in the log.
     Events {
-        /// A list of them.
+        /// A JSON list.
         events: Json<'static>,
-        /// The last.
+        /// The number of the last event.
         next: u64,
-        /// Whether the client can go on with them without a gap.
+        /// Whether the client can continue without a gap.
         resume: Resume,
     },
-    /// What the command gives.
+    /// The result of the command.
     Done(Json<'static>),
 }
 
@@ -146,37 +133,34 @@ pub struct Outbox {
     messages: u64,
 }
 
-/// One thing that a front wants done.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "few are held at once, and not for long")]
 pub enum Effect {
-    /// Say this line or message; it has no line end in it.
+    /// Send this line or message; it contains no line end.
     Say(Vec<u8>),
-    /// Ask the gateway.
     Ask(Call, Ask),
-    /// Show the events of a session after that number, then those that come.
+    /// Show the events of a session after that number, and then new ones.
     Follow(SessionId, u64),
     /// Show the events of a session after that number, once it runs again.
     Await(SessionId, u64),
-    /// Show no more of that session.
     Leave(SessionId),
-    /// Let a session work off what it has, then end.
+    /// Let a session finish its work, then end it.
     Finish(SessionId),
-    /// The connection is done; a program that serves nothing else ends with this code.
+    /// Close the connection; a program that serves nothing else exits with this code.
     Close(u8),
 }
 
 impl Outbox {
-    /// An outbox whose ids of messages come from that number, which must be random: a session takes
-    /// an id once, whoever says it.
+    /// `seed` is the base of the message ids and must be random: a session accepts each id once, from any
+    /// client.
     pub fn new(seed: u128) -> Self {
         Self { seed, ..Self::default() }
     }
 
-    /// A new id for a message, as UUIDs are written.
+    /// A new message id, in UUID form.
     pub fn message_id(&mut self) -> String {
         self.messages += 1;
-        // Of the random number the version is 4, whatever it was.
+        // Set the version to 4 and the variant to RFC 9562.
         let bits = self.seed.wrapping_add(u128::from(self.messages));
         let bits = bits & !(0xf << 76 | 0x3 << 62) | 0x4 << 76 | 0x2 << 62;
         let hex = format!("{bits:032x}");
@@ -187,17 +171,16 @@ impl Outbox {
         format!("{a}-{b}-{c}-{d}-{e}")
     }
 
-    /// Says this text. It must be one line already: JSON that [`Json`] or the line writer made.
+    /// Sends this text. It must already be one line: JSON that [`Json`] or the line writer made.
     pub fn say(&mut self, line: impl Into<Vec<u8>>) {
         self.effects.push(Effect::Say(line.into()));
     }
 
-    /// Says this value as JSON.
     pub fn say_json(&mut self, value: &impl serde::Serialize) {
         self.say(Json::of(value).get().as_bytes());
     }
 
-    /// Asks the gateway. The number comes back with the reply.
+    /// Asks the gateway. The reply carries the returned number.
     pub fn ask(&mut self, ask: Ask) -> Call {
         self.next += 1;
         let call = Call(self.next);
@@ -205,42 +188,37 @@ impl Outbox {
         call
     }
 
-    /// Asks something of a session.
     pub fn command(&mut self, session: &SessionId, command: Command) -> Call {
         self.ask(Ask::Command(session.clone(), command))
     }
 
-    /// Shows the events of a session.
     pub fn follow(&mut self, session: &SessionId, after: u64) {
         self.effects.push(Effect::Follow(session.clone(), after));
     }
 
-    /// Shows the events of a session that is over, once somebody resumes it.
+    /// Shows the events of an ended session, once someone resumes it.
     pub fn wait_for(&mut self, session: &SessionId, after: u64) {
         self.effects.push(Effect::Await(session.clone(), after));
     }
 
-    /// Shows no more of a session.
     pub fn leave(&mut self, session: &SessionId) {
         self.effects.push(Effect::Leave(session.clone()));
     }
 
-    /// Lets a session work off what it has, then end.
+    /// Lets a session finish its work, then ends it.
     pub fn finish(&mut self, session: &SessionId) {
         self.effects.push(Effect::Finish(session.clone()));
     }
 
-    /// Ends the connection once all that was said before is out.
+    /// Closes the connection once everything sent before is out.
     pub fn close(&mut self, code: u8) {
         self.effects.push(Effect::Close(code));
     }
 
-    /// Whether nothing has gathered.
     pub fn is_empty(&self) -> bool {
         self.effects.is_empty()
     }
 
-    /// Takes what has gathered.
     pub fn take(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.effects)
     }

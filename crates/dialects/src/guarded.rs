@@ -1,67 +1,66 @@
-//! Arguments and variables of an agent's own program that would take away what the gateway judges by: its
-//! hook, its questions, its mode, its wire. Each dialect's folder says which these are (`native.rs`).
+//! Arguments and variables of an agent's program that would disable what the gateway judges by: its hook,
+//! its questions, its mode, its wire. Each dialect's folder lists them (`native.rs`).
 
 use agentwire_protocol::{ErrorCode, GatewayError, SessionConfig};
 
-/// How a program reads its arguments.
+/// How a program parses its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parser {
     /// `--name value` and `--name=value`; no abbreviations. Commander.
     Exact,
-    /// The same, and several one-letter flags in a word. The first that takes a value takes the rest of the
-    /// word, and a letter that is none of the flags is an error. Clap.
+    /// The same, and several one-letter flags in one word. The first flag with a value takes the rest of
+    /// the word, and an unknown letter is an error. Clap.
     Clusters {
-        /// Letters that are known to take a value.
+        /// Letters that take a value.
         with_value: &'static str,
     },
-    /// Several one-letter flags in a word, all of them up to one that is no letter, digit or underscore,
-    /// whether or not they take a value; `--no-name`, `--someName` for `--some-name`, `--n` for `-n`, and one
-    /// dash is as good as two. Yargs.
+    /// Several one-letter flags in one word: every letter up to the first character that is not a letter,
+    /// digit or underscore, whether or not the flags take a value. Also `--no-name`, `--someName` for
+    /// `--some-name`, `--n` for `-n`, and one dash instead of two. Yargs.
     Loose,
 }
 
-/// One argument or variable that is refused.
+/// One refused argument or variable.
 #[derive(Clone, Copy, Debug)]
 pub struct Unguards {
     /// Every spelling: `--name`, `-n`, or the name of a variable.
     pub names: &'static [&'static str],
-    /// Of one that takes settings, those which are refused; empty, if all are.
+    /// For an argument that takes settings: the refused ones. Empty means all.
     pub settings: &'static [&'static str],
     /// What to do instead.
     pub instead: &'static str,
 }
 
-/// A file that an administrator of the machine writes, and which the agent obeys before all else.
+/// A file that an administrator of the machine writes and that the agent obeys before anything else.
 #[derive(Clone, Copy, Debug)]
 pub struct MachineFile {
-    /// Where it is: a file, or a directory of such files.
+    /// A file, or a directory of such files.
     pub path: &'static str,
-    /// How files of a directory end.
+    /// The extension of the files in a directory.
     pub ending: &'static str,
-    /// The variable by which it is elsewhere.
+    /// The variable that overrides the path.
     pub variable: Option<&'static str>,
     /// What its text does to the gateway's rules, if anything.
     pub unguards: fn(&str) -> Option<Unguarded>,
 }
 
-/// Files of rules by which an agent runs calls unasked: in a directory of its own, and in the project.
+/// Rule files by which an agent runs calls without asking: in its own directory and in the project.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnRules {
-    /// The tools of ours, by name, whose rules they pass over.
+    /// The tools whose gateway rules they bypass, by our names.
     pub tools: &'static [&'static str],
     /// The variable that names its own directory.
     pub home: &'static str,
-    /// That directory in the home directory, and the one in a project.
+    /// The name of that directory, in the home directory and in a project.
     pub directory: &'static str,
-    /// Where rules are in these.
+    /// Where the rules are in that directory.
     pub rules: &'static str,
-    /// The extension of their files.
     pub ending: &'static str,
-    /// The word of a file that allows something.
+    /// The word in a file that allows something.
     pub allows: &'static str,
 }
 
-/// What a file of the machine does.
+/// What a file on the machine does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unguarded {
     /// What is wrong with it.
@@ -70,16 +69,15 @@ pub struct Unguarded {
     pub remedy: &'static str,
 }
 
-/// What is known of a program.
+/// What is known about a program.
 #[derive(Clone, Copy, Debug)]
 pub struct Guarded {
-    /// The agent, as it is named in refusals.
+    /// The agent's name in refusals.
     pub agent: &'static str,
-    /// How it reads arguments.
     pub parser: Parser,
     /// Arguments that are refused.
     pub arguments: &'static [Unguards],
-    /// Variables that are refused, whatever they say.
+    /// Variables that are refused, whatever their value.
     pub variables: &'static [Unguards],
 }
 
@@ -103,7 +101,6 @@ impl Guarded {
         Ok(())
     }
 
-    /// Refuses variables by name.
     pub fn check_variables<'v>(
         &self,
         names: impl IntoIterator<Item = &'v String>,
@@ -118,14 +115,14 @@ impl Guarded {
         Ok(())
     }
 
-    /// Whether agents do not inherit that variable. A file of the machine that it names is looked at
-    /// instead.
+    /// Whether agents do not inherit that variable. If it names a file on the machine, that file is
+    /// inspected instead.
     pub fn keeps_out(&self, variable: &str, files: &[MachineFile]) -> bool {
         let is_machine = files.iter().any(|file| file.variable == Some(variable));
         !is_machine && self.variables.iter().any(|it| it.names.contains(&variable))
     }
 
-    /// Refuses what a session brings of its own.
+    /// Refuses arguments and variables in a session's config.
     pub fn check(&self, config: &SessionConfig) -> Result<(), GatewayError> {
         let args = config.native_args.as_deref().unwrap_or_default();
         self.check_arguments(args, "nativeArgs")?;
@@ -134,13 +131,13 @@ impl Guarded {
 
     fn refusal(&self, name: &str, whose: &str, instead: &str) -> GatewayError {
         let message = format!(
-            "{} cannot take {name} in {whose}: agentwire could not enforce its rules and modes; {instead}",
+            "{} does not support {name} in {whose}: agentwire could not enforce its rules and modes; {instead}",
             self.agent
         );
         GatewayError::new(ErrorCode::Unsupported, message)
     }
 
-    /// Whether a word is that flag, in any spelling that the program takes, with a value that is refused.
+    /// Whether an argument is that flag, in any spelling that the program accepts, with a refused value.
     fn unguards(&self, flag: &Unguards, name: &str, arg: &str, next: Option<&str>) -> bool {
         let (word, value) = match arg.split_once('=') {
             Some((word, value)) => (word, Some(value)),
@@ -157,7 +154,7 @@ impl Guarded {
         })
     }
 
-    /// Whether a word without its value is that flag and nothing else.
+    /// Whether an argument without its value is that flag and nothing else.
     fn is(&self, name: &str, word: &str) -> bool {
         match self.parser {
             Parser::Exact => word == name,
@@ -174,7 +171,7 @@ impl Guarded {
         }
     }
 
-    /// What stands behind a flag of one letter in a word, if the program reads that letter there as a flag.
+    /// The rest of an argument after a one-letter flag, if the program reads that letter there as a flag.
     fn after_letter<'a>(&self, letter: &str, arg: &'a str) -> Option<&'a str> {
         let mut rest = arg.strip_prefix('-').filter(|rest| !rest.starts_with('-'))?;
         let mut is_first = true;
@@ -204,15 +201,15 @@ impl Guarded {
 }
 
 impl Unguards {
-    /// Whether its value, if that matters, is one that is refused. What cannot be seen is.
+    /// Whether its value, if that matters, is a refused one. A value that cannot be seen counts as refused.
     fn is_set(&self, value: Option<&str>) -> bool {
         let Some(value) = value else { return true };
-        // A key may be quoted, or stand at the end of a path.
+        // A key may be quoted, or come at the end of a path.
         self.settings.is_empty() || self.settings.iter().any(|setting| value.contains(setting))
     }
 }
 
-/// Without case and dashes: `approval-mode` is `approvalMode`.
+/// Without case and dashes: `approval-mode` equals `approvalMode`.
 fn plain(name: &str) -> String {
     name.chars().filter(|c| *c != '-').map(|c| c.to_ascii_lowercase()).collect()
 }
@@ -245,9 +242,9 @@ mod tests {
             (&["-abdefghyz=1"], false, true, true),
             (&["-1_y"], false, true, true),
             (&["-y.x=1"], false, true, true),
-            // Yargs takes whatever stands first for a flag.
+            // Yargs reads any first character as a flag.
             (&["-=y"], false, true, true),
-            // Clap takes this for a value of `m`, Yargs for flags.
+            // Clap reads this as a value of `m`, Yargs as flags.
             (&["-mmy-model"], false, false, true),
             (&["-vmy-model"], false, false, true),
             (&["-m", "my-model"], false, false, false),

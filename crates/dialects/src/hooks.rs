@@ -1,5 +1,5 @@
-//! Hooks as Claude has them: which are called, and what an answer says. Shared by the wire that has
-//! them and by the gateway, which raises them for agents that have none.
+//! Hooks as Claude has them: which are called, and what an answer means. Shared by Claude's dialect and by
+//! the gateway, which calls hooks for agents without them.
 
 mod names;
 mod output;
@@ -21,7 +21,6 @@ pub use crate::claude::tools::{ToolCall, ToolUse, overlaid};
 
 pub(crate) type Object = BTreeMap<String, Json<'static>>;
 
-/// The events that a hook may be for.
 pub const EVENTS: [&str; 33] = [
     "PreToolUse",
     "PostToolUse",
@@ -58,17 +57,15 @@ pub const EVENTS: [&str; 33] = [
     "MessageDisplay",
 ];
 
-/// What a denial says if nobody gave words.
+/// The text of a denial without a message.
 pub(crate) const DENIED: &str = "The user denied this request.";
 
-/// Which tools, or other subjects, a hook is called for.
+/// The tools or other subjects that a hook is called for.
 #[derive(Clone, Debug)]
 pub enum Matcher {
-    /// All.
     All,
-    /// Those of these names.
     Names(Vec<String>),
-    /// Those in whose name the pattern is found.
+    /// Names in which the pattern is found.
     Pattern(Regex),
 }
 
@@ -84,13 +81,12 @@ impl Matcher {
         })
     }
 
-    /// Whether no program could read that pattern. Claude's own patterns know more than ours: what may
-    /// be such a one is left to the agent.
+    /// Whether no program could read that pattern. Claude's patterns support more than ours: a pattern that
+    /// may use that is left to the agent.
     pub fn is_broken(text: &str) -> bool {
         !text.contains('\\') && !text.contains("(?") && Self::parse(Some(text)).is_err()
     }
 
-    /// Whether the hook is called for this one.
     pub fn fits(&self, subject: &str) -> bool {
         match self {
             Self::All => true,
@@ -100,22 +96,22 @@ impl Matcher {
     }
 }
 
-/// Refuses a hook for an event that there is not: it would never be called.
+/// Refuses a hook for an unknown event: it would never be called.
 pub fn check_events(config: &SessionConfig) -> Result<(), String> {
     let mut events = config.hooks.iter().flatten().map(|(event, _)| event.as_str());
     match events.find(|event| !EVENTS.contains(event)) {
-        Some(unknown) => Err(format!("there is no hook {unknown}")),
+        Some(unknown) => Err(format!("unknown hook {unknown}")),
         None => Ok(()),
     }
 }
 
-/// A tool call of any agent, in the words that hooks have for it.
+/// Any agent's tool call, as hooks describe it.
 pub fn shown(call: &ToolCall<'_>) -> ToolUse {
     call.as_claude()
 }
 
-/// Every matcher without a callback of the client's gets one of ours. Which event it is for, the
-/// callback says itself.
+/// Gives our callback id to every matcher without one of the client's. The callback itself says which event
+/// it is for.
 pub fn callbacks(
     hooks: &BTreeMap<String, Vec<HookMatcher>>,
 ) -> BTreeMap<&String, Vec<HookMatcher>> {
@@ -133,16 +129,16 @@ pub fn callbacks(
         .collect()
 }
 
-/// What an answer to a hook says.
+/// What an answer to a hook means.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
-    /// This output, its names in camel case.
+    /// This output, with keys in camel case.
     Output(Json<'static>),
     /// The hook itself failed, with this reason: it has no opinion.
     Failure(String),
 }
 
-/// Reads the answer to a hook of that event; `agent` is named in refusals.
+/// Reads the answer to a hook of that event; `agent` is the name in refusals.
 pub fn reply(agent: &str, event: Option<&str>, answer: Answer) -> Result<Reply, GatewayError> {
     let output = match answer {
         Answer::HookOutput(output) => return Ok(Reply::Output(camel_case(&output)?)),
@@ -154,7 +150,7 @@ pub fn reply(agent: &str, event: Option<&str>, answer: Answer) -> Result<Reply, 
             return allows(agent, event, updated_input, updated_permissions);
         }
         Answer::Answers(_) => {
-            let message = "answers are no answer to a hook; give behavior or hookOutput";
+            let message = "answers are not an answer to a hook; give behavior or hookOutput";
             return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
         }
         Answer::Deny { message, .. } => {
@@ -170,7 +166,7 @@ pub fn reply(agent: &str, event: Option<&str>, answer: Answer) -> Result<Reply, 
                     "decision": { "behavior": "deny", "message": reason },
                 } }),
                 Some("UserPromptSubmit") => json!({ "decision": "block", "reason": reason }),
-                // To block any other would make the agent go on, not stop.
+                // Blocking any other event would make the agent continue, not stop.
                 _ => return Ok(Reply::Failure(reason)),
             }
         }
@@ -178,8 +174,8 @@ pub fn reply(agent: &str, event: Option<&str>, answer: Answer) -> Result<Reply, 
     Ok(Reply::Output(Json::of(&output)))
 }
 
-/// To let pass is to say nothing: whoever is asked for the permission still decides. What is changed
-/// can only be said with a decision.
+/// An allow without changes returns an empty output, so the permission is still asked for. A change can
+/// only be expressed with a decision.
 fn allows(
     agent: &str,
     event: Option<&str>,

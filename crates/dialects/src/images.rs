@@ -1,4 +1,4 @@
-//! Images of a prompt as files, for programs that take them in no other form.
+//! Writes a prompt's images to files, for programs that accept them in no other form.
 
 use agentwire_protocol::command::Image;
 use agentwire_protocol::{ErrorCode, GatewayError, Prompt};
@@ -7,12 +7,12 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::agent::Launch;
 
-/// Refuses images that cannot be made files.
+/// Refuses images that cannot be written to files.
 pub(crate) fn check(prompt: &Prompt) -> Result<(), GatewayError> {
     prompt.images.iter().try_for_each(|image| read(image).map(drop))
 }
 
-/// Adds the images of the prompt to the files of its process, and gives their names.
+/// Adds the prompt's images to the files of its process and returns their names.
 pub(crate) fn add(
     prompt: Option<&Prompt>,
     launch: &mut Launch,
@@ -27,7 +27,7 @@ pub(crate) fn add(
     names.collect()
 }
 
-/// The end of the file's name, by which programs know what it is, and its bytes.
+/// The file name extension, by which programs recognise the type, and the bytes.
 fn read(image: &Image) -> Result<(&'static str, Vec<u8>), GatewayError> {
     let extension = match image.media_type.as_str() {
         "image/png" => "png",
@@ -38,10 +38,11 @@ fn read(image: &Image) -> Result<(&'static str, Vec<u8>), GatewayError> {
         "image/heic" => "heic",
         "image/heif" => "heif",
         "image/avif" => "avif",
-        other => return Err(invalid(format!("`{other}` is no mediaType of an image"))),
+        other => return Err(invalid(format!("`{other}` is not a supported image mediaType"))),
     };
     let contents = STANDARD.decode(&image.data);
-    let contents = contents.map_err(|error| invalid(format!("an image is no base64: {error}")))?;
+    let contents =
+        contents.map_err(|error| invalid(format!("image data is not valid base64: {error}")))?;
     Ok((extension, contents))
 }
 

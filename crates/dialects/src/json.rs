@@ -1,9 +1,9 @@
-//! Reads one line of JSON in one pass, without copying, and knows whether any strict parser would
-//! take it.
+//! Reads one line of JSON in one pass, without copying, and checks whether any strict parser would accept
+//! it.
 //!
-//! The pass leaves a flat list of spans. Everything after it (finding the type, reading the fields of
-//! that type, cutting out arguments and results) walks the list and slices the line; nothing is
-//! parsed twice. A value that is read is marked, so that what nobody read can be listed: [`residue`].
+//! The pass produces a flat list of spans. All later steps (finding the type, reading the fields of that
+//! type, cutting out arguments and results) walk the list and slice the line; nothing is parsed twice. A
+//! value that is read is marked, so that unread values can be listed: [`residue`].
 
 mod block;
 mod read;
@@ -18,9 +18,9 @@ pub use scan::{Document, Fault, Scanner};
 
 pub(crate) use read::wire;
 
-/// How deep a line may nest and still be embedded: with the event around it, the strictest of the
-/// common parsers (64 levels) must take it.
+/// How deep a line may nest and still be embedded: together with the event around it, the strictest common
+/// parsers (64 levels) must accept it.
 pub const MAX_DEPTH: usize = 60;
 
-/// How many values a line may hold and still be looked into; one with more is kept as text.
+/// How many values a line may have and still be parsed; a line with more is stored as text.
 pub const MAX_VALUES: usize = 1 << 20;

@@ -1,5 +1,5 @@
-//! What is open in a session: its turn, its tool calls and its requests. Shared by all dialects, so
-//! that everything that is opened is closed, once.
+//! What is open in a session: its turn, its tool calls and its requests. Shared by all dialects, so that
+//! everything that opens is closed exactly once.
 
 use std::collections::VecDeque;
 
@@ -11,13 +11,13 @@ use agentwire_protocol::{MAIN_AGENT, Prompt, Text, TokenUsage};
 use crate::agent::tell_cancelled;
 use crate::tape::{Agent, Ending, Out};
 
-/// How many tool calls or requests may be open at once; more are not told of.
+/// How many tool calls or requests may be open at once; further ones are not reported.
 const OPEN_LIMIT: usize = 1024;
 
-/// How long an id may be; what has a longer one is not told of.
+/// The longest id; a call or request with a longer one is not reported.
 const ID_LIMIT: usize = 4096;
 
-/// What is open. `T` is what a dialect remembers of a tool call, `R` of a request.
+/// What is open. `T` is what a dialect remembers about a tool call, `R` about a request.
 #[derive(Debug)]
 pub(crate) struct Ledger<T, R> {
     turn: u64,
@@ -25,7 +25,7 @@ pub(crate) struct Ledger<T, R> {
     prompts: VecDeque<Work<'static>>,
     tools: Vec<OpenTool<T>>,
     requests: Vec<OpenRequest<R>>,
-    /// Which requests outlive the turn they were raised in.
+    /// Which requests outlive the turn that raised them.
     lasting: fn(&R) -> bool,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Ledger<T, R> {
 #[derive(Clone, Debug)]
 pub(crate) struct Work<'a> {
     pub(crate) text: Text<'a>,
-    /// The prompts that it is made of, by the ids under which they were taken.
+    /// The ids of its prompts.
     pub(crate) ids: Vec<Text<'a>>,
 }
 
@@ -50,17 +50,17 @@ impl From<&Prompt> for Work<'static> {
     }
 }
 
-/// A tool call that has no result yet.
+/// A tool call without a result yet.
 #[derive(Debug)]
 pub(crate) struct OpenTool<T> {
     pub(crate) id: String,
-    /// The agent that called it, and that agent's parent.
+    /// The agent that made the call, and that agent's parent.
     pub(crate) agent: String,
     pub(crate) parent: Option<String>,
     pub(crate) memo: T,
 }
 
-/// A request that has no answer yet.
+/// A request without an answer yet.
 #[derive(Debug)]
 pub(crate) struct OpenRequest<R> {
     pub(crate) id: String,
@@ -70,14 +70,12 @@ pub(crate) struct OpenRequest<R> {
 }
 
 impl<T> OpenTool<T> {
-    /// Whose call it was.
     pub(crate) fn agent(&self) -> Agent<'_> {
         agent_of(&self.agent, self.parent.as_deref())
     }
 }
 
 impl<R> OpenRequest<R> {
-    /// Who asks.
     pub(crate) fn agent(&self) -> Agent<'_> {
         agent_of(&self.agent, self.parent.as_deref())
     }
@@ -101,36 +99,35 @@ impl<T, R> Default for Ledger<T, R> {
 }
 
 impl<T, R> Ledger<T, R> {
-    /// A ledger whose requests of some sorts stay open when their turn or agent ends.
+    /// A ledger in which some kinds of requests stay open when their turn or agent ends.
     pub(crate) fn keeping(lasting: fn(&R) -> bool) -> Self {
         Self { lasting, ..Self::default() }
     }
 
-    /// Whether a turn runs.
     pub(crate) fn turn_is_open(&self) -> bool {
         self.turn_open
     }
 
-    /// A prompt was sent; the next turn to start is its.
+    /// A prompt was sent; the next turn belongs to it.
     pub(crate) fn prompt_sent(&mut self, prompt: &Prompt) {
         if self.prompts.len() < OPEN_LIMIT {
             self.prompts.push_back(Work::from(prompt));
         }
     }
 
-    /// Gives up the prompts that wait, but for the first so many.
+    /// Cancels the waiting prompts except for the first `kept`.
     pub(crate) fn cancel_prompts(&mut self, kept: usize, out: &mut Out<'_>) {
         for work in self.prompts.drain(kept.min(self.prompts.len())..) {
             work.ids.iter().for_each(|id| tell_cancelled(&id.decode(), out));
         }
     }
 
-    /// The prompt that the next turn works on, if it was sent by us.
+    /// The prompt of the next turn, if we sent it.
     pub(crate) fn next_prompt(&mut self) -> Option<Work<'static>> {
         self.prompts.pop_front()
     }
 
-    /// A turn starts. One that still ran has ended without saying so.
+    /// Starts a turn. A turn that was still running has ended without reporting it.
     pub(crate) fn start_turn(
         &mut self,
         out: &mut Out<'_>,
@@ -147,7 +144,7 @@ impl<T, R> Ledger<T, R> {
         out.emit(TurnStarted { turn_number: self.turn, prompt, message_ids, origin });
     }
 
-    /// Something came that only a turn can bring: starts one if none runs.
+    /// Something arrived that only a turn can produce: starts a turn if none is running.
     pub(crate) fn ensure_turn(&mut self, out: &mut Out<'_>) {
         if !self.turn_open {
             let prompt = self.next_prompt();
@@ -155,7 +152,7 @@ impl<T, R> Ledger<T, R> {
         }
     }
 
-    /// The turn ended well. What it left open is closed first.
+    /// The turn completed. What it left open is closed first.
     pub(crate) fn complete_turn(&mut self, out: &mut Out<'_>, completed: TurnCompleted<'_>) {
         self.ensure_turn(out);
         self.close_agent(out, MAIN_AGENT, "the turn ended without its result");
@@ -171,7 +168,7 @@ impl<T, R> Ledger<T, R> {
         out.emit(TurnFailed { turn_number: self.turn, ..failed });
     }
 
-    /// The turn failed, and no more is known.
+    /// The turn failed, and nothing more is known.
     pub(crate) fn fail_turn(&mut self, out: &mut Out<'_>, reason: TurnFailure, error: Text<'_>) {
         self.fail_turn_with(out, failed_turn(reason, error));
     }
@@ -184,13 +181,13 @@ impl<T, R> Ledger<T, R> {
         }
     }
 
-    /// That agent is done for now: its requests are withdrawn and its tool calls interrupted. Those
-    /// of subagents in the background go on.
+    /// That agent is done for now: withdraws its requests and interrupts its tool calls. Those of
+    /// background subagents continue.
     pub(crate) fn close_agent(&mut self, out: &mut Out<'_>, agent: &str, error: &str) {
         self.close_where(out, error, Some(agent));
     }
 
-    /// Closes what is that agent's, or everything.
+    /// Closes what belongs to that agent, or everything.
     fn close_where(&mut self, out: &mut Out<'_>, error: &str, whose: Option<&str>) {
         let lasting = self.lasting;
         let over = |request: &mut OpenRequest<R>| {
@@ -214,7 +211,7 @@ impl<T, R> Ledger<T, R> {
         }
     }
 
-    /// A tool was called. `false` if that call is open already, or too many are.
+    /// A tool was called. Returns `false` if that call is already open, or too many are.
     pub(crate) fn open_tool(&mut self, id: &str, agent: &Agent<'_>, memo: T) -> bool {
         if self.tools.len() >= OPEN_LIMIT || id.len() > ID_LIMIT || self.tool(id).is_some() {
             return false;
@@ -228,7 +225,6 @@ impl<T, R> Ledger<T, R> {
         true
     }
 
-    /// The open call of that id.
     pub(crate) fn tool(&mut self, id: &str) -> Option<&mut OpenTool<T>> {
         self.tools.iter_mut().find(|tool| tool.id == id)
     }
@@ -238,18 +234,17 @@ impl<T, R> Ledger<T, R> {
         self.tools.iter()
     }
 
-    /// The same, to change what is remembered of them.
     pub(crate) fn tools_mut(&mut self) -> impl Iterator<Item = &mut OpenTool<T>> {
         self.tools.iter_mut()
     }
 
-    /// The call of that id has its result.
+    /// The call with that id has its result.
     pub(crate) fn close_tool(&mut self, id: &str) -> Option<OpenTool<T>> {
         let at = self.tools.iter().position(|tool| tool.id == id)?;
         Some(self.tools.remove(at))
     }
 
-    /// The agent asks. `false` if that request is open already, or too many are.
+    /// The agent asks. Returns `false` if that request is already open, or too many are.
     pub(crate) fn open_request(&mut self, id: &str, agent: &Agent<'_>, memo: R) -> bool {
         if self.requests.len() >= OPEN_LIMIT || id.len() > ID_LIMIT || self.request(id).is_some() {
             return false;
@@ -263,7 +258,6 @@ impl<T, R> Ledger<T, R> {
         true
     }
 
-    /// The open request of that id.
     pub(crate) fn request(&mut self, id: &str) -> Option<&mut OpenRequest<R>> {
         self.requests.iter_mut().find(|request| request.id == id)
     }
@@ -273,14 +267,14 @@ impl<T, R> Ledger<T, R> {
         self.requests.iter()
     }
 
-    /// The request of that id is settled.
+    /// The request with that id is settled.
     pub(crate) fn close_request(&mut self, id: &str) -> Option<OpenRequest<R>> {
         let at = self.requests.iter().position(|request| request.id == id)?;
         Some(self.requests.remove(at))
     }
 }
 
-/// A completed turn of which only this is known; the ledger numbers it.
+/// A completed turn with only its usage known; the ledger numbers it.
 pub(crate) fn completed_turn<'a>(usage: TokenUsage) -> TurnCompleted<'a> {
     TurnCompleted {
         turn_number: 0,
@@ -295,7 +289,7 @@ pub(crate) fn completed_turn<'a>(usage: TokenUsage) -> TurnCompleted<'a> {
     }
 }
 
-/// A failed turn of which only this is known; the ledger numbers it.
+/// A failed turn with only this known; the ledger numbers it.
 pub(crate) fn failed_turn(reason: TurnFailure, error: Text<'_>) -> TurnFailed<'_> {
     TurnFailed::new(0, reason, error)
 }

@@ -1,4 +1,4 @@
-//! What others say: one folder per wire, translated to and from the agentwire protocol.
+//! Translates other wires to and from the agentwire protocol: one folder per wire.
 //!
 //! Pure: text in, values out. No clock, no file, no process, no socket.
 
@@ -45,12 +45,11 @@ use crate::program::Program;
 static PROGRAMS: [&Program; AgentType::ALL.len()] =
     [&claude::PROGRAM, &codex::PROGRAM, &gemini::PROGRAM, &acp::PROGRAM, &demo::PROGRAM];
 
-/// Every agent wire that agentwire speaks.
 static WIRES: LazyLock<Vec<&'static dyn AgentDialect>> = LazyLock::new(|| {
     PROGRAMS.iter().flat_map(|program| program.wires).map(|wire| wire.dialect).collect()
 });
 
-/// What is known of each agent's program, in the order in which one is chosen.
+/// The agents' programs, in the order of preference when no agent is named.
 pub fn programs() -> &'static [&'static Program] {
     &PROGRAMS
 }
@@ -60,12 +59,10 @@ pub fn agents() -> &'static [&'static dyn AgentDialect] {
     &WIRES
 }
 
-/// The agent wire of that name.
 pub fn agent(name: &str) -> Option<&'static dyn AgentDialect> {
     agents().iter().copied().find(|dialect| dialect.name() == name)
 }
 
-/// The agent wire that this line belongs to.
 pub fn recognise(message: Value<'_>) -> Option<&'static dyn AgentDialect> {
     agents().iter().copied().find(|dialect| dialect.recognises(message))
 }
@@ -80,14 +77,13 @@ pub fn recognise_line(scanner: &mut Scanner, line: &[u8]) -> Option<&'static dyn
     }
 }
 
-/// What is known of an agent's program.
 pub fn program(agent: AgentType) -> &'static Program {
-    // A test shows that each agent has one.
+    // A test checks that each agent has one.
     let found = PROGRAMS.iter().find(|program| program.agent == agent);
     found.copied().unwrap_or(&acp::PROGRAM)
 }
 
-/// The wire over which that agent is driven: its default, or the one that is named.
+/// The wire that drives an agent: its default, or the named one.
 pub fn driver(
     agent: AgentType,
     name: Option<&str>,

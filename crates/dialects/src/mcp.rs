@@ -1,4 +1,4 @@
-//! Messages to MCP servers that the client hosts: JSON-RPC 2.0, whichever wire brings them.
+//! Messages to MCP servers that the client hosts: JSON-RPC 2.0 on any wire.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,13 @@ use serde_json::json;
 
 use crate::hooks::{DENIED, Object};
 
-/// The method by which whoever asked says that it no longer waits.
+/// The method with which a sender says that it no longer waits.
 const CANCELLED: &str = "\"notifications/cancelled\"";
 
-/// The method by which a server is asked for its tools.
 const LISTING: &str = "\"tools/list\"";
 
-/// What an answer of a client says to the server's peer: the bare JSON-RPC message. `hookOutput` is
-/// that message, or has it as `mcp_response`, as the Claude SDKs do.
+/// The bare JSON-RPC message in a client's answer. `hookOutput` is that message, or has it as
+/// `mcp_response`, as the Claude SDKs do.
 pub fn reply(message: Option<&Json<'_>>, answer: Answer) -> Result<Json<'static>, GatewayError> {
     let unsupported = |what: &str| Err(GatewayError::unsupported("an MCP server", what));
     let message = message.map(fields).unwrap_or_default();
@@ -37,13 +36,13 @@ pub fn reply(message: Option<&Json<'_>>, answer: Answer) -> Result<Json<'static>
         }
         Answer::Answers(_) => Err(GatewayError::new(
             ErrorCode::InvalidMessage,
-            "answers are no answer to an MCP message; give behavior or hookOutput",
+            "answers are not an answer to an MCP message; give behavior or hookOutput",
         )),
     }
 }
 
-/// The same, as the one who sent `message` must get it: under the id it gave, with a result or an
-/// error. Nothing, if it waits for no reply.
+/// The same, as the sender of `message` must get it: with the id it gave, and a result or an error. `None`
+/// if it expects no reply.
 pub fn response(
     message: Option<&Json<'_>>,
     answer: Answer,
@@ -60,26 +59,24 @@ pub fn response(
     Ok(Some(Json::of(&reply)))
 }
 
-/// A reply that says what went wrong.
 pub fn failure(id: Json<'static>, code: i32, message: &str) -> Json<'static> {
     json_rpc(id, "error", Json::of(&json!({ "code": code, "message": message })))
 }
 
-/// The id under which the message's sender waits for a reply: none of a notification, and none of a
-/// reply.
+/// The id under which the message's sender waits for a reply: `None` for a notification and for a reply.
 pub fn awaited(message: &Json<'_>) -> Option<Json<'static>> {
     let mut message = fields(message);
     message.contains_key("method").then(|| message.remove("id"))?.filter(|id| id.get() != "null")
 }
 
-/// What its sender must be answered by: the message without what it is about.
+/// The part of a message that answering it needs: `jsonrpc`, `id` and `method`.
 pub fn head(message: &Json<'_>) -> Json<'static> {
     let mut fields = fields(message);
     fields.retain(|name, _| matches!(name.as_str(), "jsonrpc" | "id" | "method"));
     Json::of(&fields)
 }
 
-/// The names of the tools that a server lists in this response to that message, if it was asked for them.
+/// The tool names in this response, if `message` asked a server for its tools.
 pub fn listed(message: Option<&Json<'_>>, response: &Json<'_>) -> Option<Vec<String>> {
     #[derive(Deserialize)]
     struct Tool {

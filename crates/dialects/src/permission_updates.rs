@@ -1,7 +1,7 @@
-//! Changes of the permission rules that come with an answer: Claude's `updatedPermissions`.
+//! Changes to the permission rules that come with an answer: Claude's `updatedPermissions`.
 //!
-//! The one type that reads and writes them, for fronts, dialects and the session. A list that cannot be
-//! read is an error, so that nobody takes a misspelt change for none.
+//! The one type that reads and writes them, for fronts, dialects and the session. An unreadable list is an
+//! error, so that a misspelt change does not count as none.
 
 use agentwire_protocol::command::Behavior;
 use agentwire_protocol::{ErrorCode, GatewayError, Json, Settlement};
@@ -10,14 +10,13 @@ use serde_json::{Map, Value};
 
 use crate::hooks::{Object, put};
 
-/// The fields of a rule: in the backend's words, and in Claude's.
+/// The fields of a rule: the backend's name, and Claude's.
 const RULE: [(&str, &str); 2] = [("tool_name", "toolName"), ("rule_content", "ruleContent")];
 
 const ADD_RULES: &str = "addRules";
 const SET_MODE: &str = "setMode";
 const SESSION: &str = "session";
 
-/// One change of the rules.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(try_from = "Json<'static>")]
 pub struct PermissionUpdate {
@@ -40,7 +39,7 @@ struct Fields {
     rules: Option<Vec<PermissionRule>>,
     #[serde(rename = "type")]
     kind: String,
-    /// Those that nobody here knows.
+    /// Unknown fields.
     #[serde(flatten)]
     others: Map<String, Value>,
 }
@@ -49,24 +48,20 @@ struct Fields {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PermissionRule {
-    /// Which calls; without it, all.
+    /// `None` means all calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule_content: Option<String>,
-    /// The tool.
     pub tool_name: String,
 }
 
-/// What a change does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change<'u> {
     /// Adds rules for this session.
     AddRules {
-        /// What they say, such as `allow`.
+        /// Such as `allow`.
         behavior: Option<&'u str>,
-        /// The rules.
         rules: &'u [PermissionRule],
     },
-    /// Sets the mode.
     SetMode(Option<&'u str>),
     /// Anything else: rules in a settings file, directories.
     Other,
@@ -86,7 +81,7 @@ impl TryFrom<Json<'static>> for PermissionUpdate {
     type Error = serde_json::Error;
 
     fn try_from(given: Json<'static>) -> Result<Self, Self::Error> {
-        // A list would be taken for the fields in order.
+        // Serde would read a list as the fields in order.
         let object: Object = given.read()?;
         drop(object);
         Ok(Self { fields: given.read()?, given })
@@ -102,7 +97,7 @@ impl PermissionUpdate {
         })
     }
 
-    /// The list that allows what these rules say, in this session.
+    /// A list that adds these rules as allowed, for this session.
     pub fn allowing(rules: Vec<PermissionRule>) -> Json<'static> {
         Json::of(&[Fields {
             kind: ADD_RULES.to_owned(),
@@ -113,7 +108,7 @@ impl PermissionUpdate {
         }])
     }
 
-    /// What it does. Without a destination it is for this session.
+    /// Without a destination, the change is for this session.
     pub fn change(&self) -> Change<'_> {
         let is_here = self.fields.destination.as_deref().is_none_or(|to| to == SESSION);
         match self.fields.kind.as_str() {
@@ -130,32 +125,30 @@ impl PermissionUpdate {
         &self.fields.kind
     }
 
-    /// What its rules say, such as `allow`.
+    /// Such as `allow`.
     pub fn behavior(&self) -> Option<&str> {
         self.fields.behavior.as_deref()
     }
 
-    /// Its rules.
     pub fn rules(&self) -> &[PermissionRule] {
         self.fields.rules.as_deref().unwrap_or_default()
     }
 
-    /// The mode that it names.
     pub fn mode(&self) -> Option<&str> {
         self.fields.mode.as_deref()
     }
 
-    /// Whether it adds rules that allow something, wherever it keeps them.
+    /// Whether it adds allow rules, in any destination.
     pub fn allows(&self) -> bool {
         self.kind() == ADD_RULES && self.behavior() == Some("allow")
     }
 
-    /// The text that it was read from, with its names in camel case.
+    /// The text that it was read from, with names in camel case.
     pub fn given(&self) -> &Json<'static> {
         &self.given
     }
 
-    /// Refuses fields that nobody here knows: the agent may act on them.
+    /// Refuses unknown fields: the agent may act on them.
     pub fn check_fields(&self) -> Result<(), GatewayError> {
         let Some(name) = self.fields.others.keys().next() else { return Ok(()) };
         let message = format!("failed to read updatedPermissions: unknown field `{name}`");
@@ -176,14 +169,14 @@ impl PermissionUpdate {
     }
 }
 
-/// The rules that these suggestions have. What cannot be read suggests nothing.
+/// The rules in these suggestions. An unreadable list suggests nothing.
 pub fn suggested_rules(suggestions: &Json<'_>) -> Vec<PermissionRule> {
     let updates = PermissionUpdate::list(suggestions).unwrap_or_default();
     updates.into_iter().flat_map(|update| update.fields.rules.unwrap_or_default()).collect()
 }
 
-/// A list of changes with the names of its rules in camel case, as the agent reads them. Refuses a name that
-/// is given in both cases.
+/// A list of changes with the rules' field names in camel case, as the agent reads them. Refuses a name
+/// that is given in both cases.
 pub fn camel_case(updates: &Json<'_>) -> Result<Json<'static>, GatewayError> {
     let Ok(mut list) = updates.read::<Vec<Json<'static>>>() else {
         return Ok(updates.clone().into_owned());
@@ -209,7 +202,7 @@ pub fn camel_case(updates: &Json<'_>) -> Result<Json<'static>, GatewayError> {
     Ok(Json::of(&list))
 }
 
-/// The answer to a permission in Claude's own form. A field that is not known is refused.
+/// The answer to a permission in Claude's own form. Unknown fields are refused.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct OwnAnswer {
@@ -228,7 +221,7 @@ struct OwnAnswer {
     _classification: Option<String>,
 }
 
-/// The answer to a permission, of which `own` is Claude's own form, with its fields in the protocol's.
+/// Converts an answer to a permission from Claude's own form, in `own`, to the protocol's fields.
 pub fn plain_answer(own: &Json<'_>, settlement: &Settlement) -> Result<Settlement, GatewayError> {
     let own: OwnAnswer = own.read().map_err(|error| {
         let message = format!("failed to read the answer to a permission: {error}");

@@ -1,5 +1,5 @@
-//! What is known of an agent's program beside its wire: where it comes from, with which versions it was
-//! tested, how it tells whether it is signed in, and what is wrong with which version.
+//! What is known about an agent's program besides its wire: its source, the tested versions, how it reports
+//! its login, and the known problems of each version.
 
 #[cfg(test)]
 mod tests;
@@ -17,82 +17,76 @@ use crate::guarded::Unguarded;
 /// An agent's program. Each agent's folder has one, in `program.rs`.
 #[derive(Clone, Copy)]
 pub struct Program {
-    /// The agent.
     pub agent: AgentType,
-    /// What it is, in a few words.
+    /// A description in a few words.
     pub about: &'static str,
-    /// Who provides its models, by the names of OpenTelemetry's conventions; its own name, if that may be
-    /// anybody.
+    /// The provider of its models, by the names in OpenTelemetry's conventions; the agent's own name if
+    /// there can be several providers.
     pub provider: &'static str,
-    /// Where it comes from.
     pub source: Source,
-    /// What is started where the settings name no program.
     pub command: DefaultCommand,
-    /// Whether it is chosen where no agent is named, if it is installed.
+    /// Whether it is a default when no agent is named and it is installed.
     pub is_candidate: bool,
-    /// The prompt where none is given, if it takes one by itself.
+    /// The default prompt, if it accepts one.
     pub default_prompt: Option<&'static str>,
-    /// The wires over which it is driven, by name; the first is the default.
+    /// The wires that can drive it, by name; the first is the default.
     pub drivers: &'static [(&'static str, &'static dyn AgentDialect)],
-    /// The wires that recordings are recognised by.
+    /// The wires by which recordings are recognised.
     pub wires: &'static [Wire],
-    /// How it takes the flags of the `claude` program.
+    /// How it handles the flags of the `claude` program.
     pub claude_flags: ClaudeFlags,
     /// How it counts tokens that were read from a cache.
     pub cache: CacheCount,
-    /// What is its own over ACP, if it speaks that.
+    /// Its own extensions to ACP, if it speaks ACP.
     pub acp: Option<&'static Own>,
-    /// Its own files, by a name in their path: they say what it may do, so no mode lets any agent change
-    /// them unasked.
+    /// Its own files, by a name in their path. They control what it may do, so no mode lets any agent
+    /// change them without asking.
     pub protected: &'static [&'static str],
-    /// Variables that it sets for what it runs, and that no agent gets from here: it would refuse to run
-    /// inside itself.
+    /// Variables that it sets for its children, and that no agent inherits from here: it would refuse to
+    /// run inside itself.
     pub own_variables: &'static [&'static str],
-    /// What may stand in a command of a project's file for the directory of the project.
+    /// Placeholders for the project directory in the commands of a project's files.
     pub project_prefixes: &'static [&'static str],
     /// The versions that agentwire was tested with, oldest first.
     pub tested: &'static [&'static str],
-    /// How it tells whether it is signed in.
+    /// How it reports whether it is signed in.
     pub login: LoginQuestion,
     /// How to sign in.
     pub sign_in: &'static str,
-    /// What is known to be wrong with some versions.
     pub problems: &'static [Problem],
 }
 
 /// A wire whose recordings can be translated.
 #[derive(Clone, Copy)]
 pub struct Wire {
-    /// The dialect.
     pub dialect: &'static dyn AgentDialect,
-    /// What it is, in a few words.
+    /// A description in a few words.
     pub about: &'static str,
 }
 
-/// What is started where the settings name no program.
+/// What is started if the settings name no program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DefaultCommand {
-    /// The program of this name on `PATH`.
+    /// The program with this name on `PATH`.
     Named(&'static str),
     /// Nothing: the settings must name one.
     None,
     /// agentwire itself.
     BuiltIn {
-        /// The verb.
         verb: &'static str,
         /// The directory for its own files, in the data directory.
         state: &'static str,
     },
 }
 
-/// How a program takes the flags of the `claude` program.
+/// How a program handles the flags of the `claude` program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClaudeFlags {
     /// It is that program.
     All,
-    /// It takes those that need nothing of the real program.
+    /// It accepts the flags that do not need the real program.
     Some,
-    /// It has flags of its own.
+    /// It has its own flags.
     None,
 }
 
@@ -101,75 +95,68 @@ pub enum ClaudeFlags {
 pub enum CacheCount {
     /// As a part of the input.
     WithinInput,
-    /// Beside the input.
+    /// Separately from the input.
     BesideInput,
-    /// That is not known.
     Unknown,
 }
 
-/// Where a program comes from. Its text is what to do to get it.
+/// Where a program comes from. Its text says how to install it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// This package of npm's.
+    /// An npm package.
     Npm(&'static str),
-    /// Elsewhere: what to do.
+    /// Instructions for any other source.
     Other(&'static str),
 }
 
-/// How a program tells whether it is signed in.
+/// How a program reports whether it is signed in.
 #[derive(Clone, Copy, Debug)]
 pub enum LoginQuestion {
-    /// Started with these arguments, it answers on stdout or stderr and ends. Versions older than all
-    /// tested ones are not asked: to one that does not know the words they may be a prompt.
+    /// Started with these arguments, it answers on stdout or stderr and exits. Versions older than all
+    /// tested ones are not asked: a version that does not know the arguments may take them as a prompt.
     Ask {
-        /// Its arguments.
         args: &'static [&'static str],
-        /// Reads its stdout and stderr. Nothing else of the answer, which may name people and pieces of
-        /// keys, goes any further.
+        /// Reads its stdout and stderr. Nothing else of the answer, which may contain names of people and
+        /// parts of keys, is passed on.
         read: fn(&str, &str) -> Login,
     },
-    /// It does not tell.
+    /// It does not report it.
     None {
-        /// The variable from which it takes a key.
+        /// The variable from which it reads a key.
         key: Option<&'static str>,
     },
     /// It needs no login.
     Needless,
 }
 
-/// Whether a program is signed in, as it says.
+/// Whether a program is signed in, as it reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Login {
-    /// It is, in this way if it says how.
+    /// With the method, if it reports one.
     SignedIn(Option<LoginMethod>),
-    /// It is not.
     NotSignedIn,
-    /// It does not say.
     NotTold,
 }
 
-/// By what a program is signed in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum LoginMethod {
-    /// A key, or a command that gives one.
+    /// A key, or a command that prints one.
     ApiKey,
-    /// A token.
     Token,
-    /// An account of its maker's.
+    /// An account with its vendor.
     Account,
-    /// A cloud provider.
     Cloud,
 }
 
-/// What is known to be wrong with some versions.
+/// A known problem of some versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Problem {
-    /// The first version that has it; without one, it was always there.
+    /// The first version with the problem; `None` if it was always there.
     #[serde(skip)]
     pub from: Option<&'static str>,
-    /// The first version that does not have it any more; without one, none is known.
+    /// The first version without the problem; `None` if there is no known fix.
     #[serde(skip)]
     pub before: Option<&'static str>,
     /// What is wrong.
@@ -180,26 +167,23 @@ pub struct Problem {
     pub fatal: bool,
 }
 
-/// How a version stands to those that agentwire was tested with.
+/// How a version compares to those that agentwire was tested with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Standing {
-    /// It is one of them.
     Tested,
-    /// It is between two of them.
+    /// Between two tested versions.
     Between,
-    /// It is newer than all of them.
+    /// Newer than all tested versions.
     Newer,
-    /// It is older than all of them.
+    /// Older than all tested versions.
     Older,
-    /// Nobody knows.
     Unknown,
-    /// There is none.
     Missing,
 }
 
 impl Problem {
-    /// What a file of the machine makes wrong, with every version.
+    /// A problem that a file on the machine causes, with every version.
     pub fn of_machine(does: Unguarded) -> Self {
         let Unguarded { what, remedy } = does;
         Self { from: None, before: None, what, remedy, fatal: false }
@@ -207,7 +191,7 @@ impl Problem {
 }
 
 impl Program {
-    /// Whether it speaks Claude's wire, so that clients of Claude get its own messages.
+    /// Whether it speaks Claude's wire, so that Claude's clients get its own messages.
     pub fn speaks_claude(&self) -> bool {
         self.claude_flags != ClaudeFlags::None
     }
@@ -222,7 +206,6 @@ impl Program {
         }
     }
 
-    /// How that version stands to those tested.
     pub fn standing(&self, version: Option<&str>) -> Standing {
         let Some(version) = version.and_then(numbers) else { return Standing::Unknown };
         let orders =
@@ -240,7 +223,6 @@ impl Program {
         }
     }
 
-    /// What is known to be wrong with that version.
     pub fn problems_of(&self, version: Option<&str>) -> Vec<Problem> {
         let Some(version) = version.and_then(numbers) else { return Vec::new() };
         let has = |problem: &&Problem| {
@@ -250,7 +232,6 @@ impl Program {
         self.problems.iter().filter(has).copied().collect()
     }
 
-    /// The newest version that was tested.
     pub fn newest_tested(&self) -> Option<&'static str> {
         self.tested.last().copied()
     }
@@ -266,7 +247,7 @@ impl fmt::Display for Source {
 }
 
 impl Login {
-    /// In words, to stand behind a comma.
+    /// A text that can follow a comma.
     pub fn words(self) -> &'static str {
         match self {
             Self::SignedIn(None) => "signed in",
@@ -275,13 +256,12 @@ impl Login {
             Self::SignedIn(Some(LoginMethod::Account)) => "signed in with an account",
             Self::SignedIn(Some(LoginMethod::Cloud)) => "signed in through a cloud provider",
             Self::NotSignedIn => "not signed in",
-            Self::NotTold => "login not told",
+            Self::NotTold => "login unknown",
         }
     }
 }
 
 impl Standing {
-    /// In words.
     pub fn words(self) -> &'static str {
         match self {
             Self::Tested => "tested",
@@ -294,14 +274,14 @@ impl Standing {
     }
 }
 
-/// The version in what a program prints when it is asked for it: the first word that is numbers with dots
-/// between, such as the end of `codex-cli 0.166.0`.
+/// The version in a program's version output: the first word of numbers separated by dots, such as the end
+/// of `codex-cli 0.166.0`.
 pub fn version_in(text: &str) -> Option<&str> {
     let words = text.split(|c: char| c.is_whitespace() || c == '(' || c == ')');
     words.map(|word| word.trim_start_matches('v')).find(|word| numbers(word).is_some())
 }
 
-/// The numbers of a version; what follows them, as in `1.2.3-beta`, does not count.
+/// The numbers of a version; a suffix, as in `1.2.3-beta`, is ignored.
 fn numbers(version: &str) -> Option<[u64; 3]> {
     let plain = version.split(['-', '+']).next()?;
     let mut parts = plain.split('.').map(str::parse);

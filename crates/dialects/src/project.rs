@@ -1,6 +1,6 @@
-//! Files of a project that make an agent run something, and what they say.
+//! Project files that make an agent run something, and what they contain.
 //!
-//! Each dialect lists the files that its agent reads. Somebody must trust them before the agent does.
+//! Each dialect lists the files that its agent reads. Someone must trust them before the agent reads them.
 
 mod markdown;
 mod read;
@@ -9,31 +9,27 @@ mod tests;
 
 pub use read::Reading;
 
-/// A file of a project, or a directory of files, that makes an agent run something.
+/// A project file, or a directory of files, that makes an agent run something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProjectFile {
-    /// Its path, from the directory that the agent works in.
+    /// The path relative to the agent's working directory.
     pub path: &'static str,
-    /// The endings of the files that count, where the path is a directory of such files. They may lie
-    /// deeper in it.
+    /// The extensions of the files that count, if the path is a directory. The files may be nested deeper
+    /// in it.
     pub endings: Option<&'static [&'static str]>,
-    /// In which directories above the agent looks for it too.
+    /// In which parent directories the agent also looks for it.
     pub above: Above,
-    /// The agent also looks for it in directories below, when it works on files there.
+    /// The agent also looks for it in subdirectories when it works on files there.
     pub below: bool,
-    /// How its text is read.
     pub form: Form,
 }
 
-/// In which directories above the working directory an agent looks for a file.
+/// In which parent directories of the working directory an agent looks for a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Above {
-    /// In none.
     Nowhere,
-    /// In those up to the root of the repository. Without a repository, in those up to the user's home
-    /// directory, or all.
+    /// Up to the root of the repository. Without a repository: up to the user's home directory, or all.
     Repository,
-    /// In all of them.
     Everywhere,
 }
 
@@ -42,27 +38,25 @@ pub enum Above {
 pub enum Form {
     /// Settings in JSON, with or without comments.
     Json,
-    /// Settings in TOML.
     Toml,
     /// `NAME=value` lines.
     Variables,
-    /// Markdown with fields at its top. It counts unless it is known to be only text.
+    /// Markdown with front matter. It counts unless it is known to be only text.
     Markdown,
     /// A prompt in TOML with commands in `!{…}`. It counts unless it is known to be only text.
     Prompt,
-    /// Anything else that the agent acts on. It is shown by its digest.
+    /// Anything else that the agent acts on. Only its digest is shown.
     Opaque,
-    /// A script. It counts only beside files that can name it.
+    /// A script. It counts only together with files that can name it.
     Script,
 }
 
 impl ProjectFile {
-    /// One file.
     pub const fn file(path: &'static str, form: Form, above: Above) -> Self {
         Self { path, endings: None, above, below: false, form }
     }
 
-    /// All files of a directory that have one of these endings.
+    /// All files in a directory with one of these extensions.
     pub const fn tree(
         path: &'static str,
         endings: &'static [&'static str],
@@ -72,13 +66,12 @@ impl ProjectFile {
         Self { path, endings: Some(endings), above, below: false, form }
     }
 
-    /// The same, also in directories below.
+    /// Also looks in subdirectories.
     pub const fn and_below(mut self) -> Self {
         self.below = true;
         self
     }
 
-    /// Reads the text of such a file.
     pub fn read(&self, text: &str) -> Reading {
         read::read(self.form, text)
     }

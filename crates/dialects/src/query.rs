@@ -1,8 +1,8 @@
-//! Queries: what a client may ask an agent beside prompts and settings.
+//! Queries: what a client may ask an agent besides prompts and settings.
 
 use agentwire_protocol::Json;
 
-/// Those that tell of the session, or do what other commands do.
+/// Queries that report on the session, or do what other commands do.
 const HARMLESS: &[&str] = &[
     "accountInfo",
     "backgroundTasks",
@@ -36,7 +36,7 @@ const HARMLESS: &[&str] = &[
     "supportedModes",
 ];
 
-/// Whether a query may widen what the agent may do. One that is not known may.
+/// Whether a query may widen what the agent may do. An unknown one may.
 pub fn may_widen(method: &str, args: &[Json<'static>]) -> bool {
     match method {
         "setPermissionMode" => {
@@ -47,7 +47,7 @@ pub fn may_widen(method: &str, args: &[Json<'static>]) -> bool {
     }
 }
 
-/// Whether a permission mode of an agent's own may let calls run unasked. One that is not known may.
+/// Whether one of an agent's own permission modes may let calls run without asking. An unknown one may.
 pub fn mode_widens(mode: &str) -> bool {
     !matches!(mode, "default" | "plan" | "dontAsk")
 }

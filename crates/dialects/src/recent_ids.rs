@@ -1,14 +1,13 @@
-//! Ids that were used before, to know one that comes again: bounded, and quick to ask.
+//! Recently used ids, to recognise a repeated one: bounded, with fast lookup.
 
 use std::collections::{HashMap, VecDeque};
 
-/// How many ids are remembered; of more, the oldest are forgotten.
+/// How many ids are remembered; beyond it the oldest are forgotten.
 const LIMIT: usize = 4096;
 
-/// How long an id may be to be remembered.
+/// The longest id that is remembered.
 const ID_LIMIT: usize = 4096;
 
-/// The ids that were used last.
 #[derive(Debug, Default)]
 pub(crate) struct Recent {
     counts: HashMap<String, usize>,
@@ -16,7 +15,7 @@ pub(crate) struct Recent {
 }
 
 impl Recent {
-    /// It was used. `false` if it had been before.
+    /// Records an id. Returns `false` if it had been used before.
     pub(crate) fn add(&mut self, id: &str) -> bool {
         if id.len() > ID_LIMIT {
             return true;
@@ -36,12 +35,10 @@ impl Recent {
         *count == 1
     }
 
-    /// How often it was used.
     pub(crate) fn count(&self, id: &str) -> usize {
         self.counts.get(id).copied().unwrap_or(0)
     }
 
-    /// Whether it was used.
     pub(crate) fn has(&self, id: &str) -> bool {
         self.counts.contains_key(id)
     }

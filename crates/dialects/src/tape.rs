@@ -1,8 +1,8 @@
-//! The way of a line: keeps it byte for byte, has it understood, and makes its events.
+//! The path of a line: records it byte for byte, has it translated, and produces its events.
 //!
-//! A translator can only emit kinds. The tape alone puts the exact line on the first event that the
-//! line gives, and makes an `other` of a line that gives none; so no line can be lost, whatever a
-//! translator does.
+//! A translator can only emit kinds. The tape alone attaches the exact line to the first event that the
+//! line produces, and turns a line that produces none into an `other` event; so no line can be lost,
+//! whatever a translator does.
 
 mod ending;
 
@@ -24,35 +24,32 @@ use crate::json::{Fault, Scanner, repair, residue};
 
 pub use ending::{Emitted, Ending, Recording};
 
-/// The longest line that is kept whole.
+/// The longest line that is stored whole.
 pub const LINE_LIMIT: usize = 64 << 20;
 
 /// An event before the session numbers it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Draft<'a> {
-    /// Whose it is.
     pub agent: Agent<'a>,
-    /// What happened.
     pub kind: EventKind<'a>,
-    /// The line it carries.
+    /// The line that it carries.
     pub native: Option<Native<'a>>,
 }
 
-/// What the session puts on an event.
+/// What the session adds to an event.
 #[derive(Clone, Copy, Debug)]
 pub struct Stamp<'s> {
-    /// Unique over all sessions.
+    /// Unique across all sessions.
     pub id: &'s str,
-    /// The session.
     pub session_id: &'s str,
-    /// Dense from 1.
+    /// Without gaps, from 1.
     pub seq: u64,
     /// RFC 3339 in UTC.
     pub timestamp: &'s str,
 }
 
 impl Draft<'_> {
-    /// The event that the draft becomes. It is only lent, so that nothing is copied to make it.
+    /// The event of this draft. It is lent to `then`, so nothing is copied to build it.
     pub fn stamp<T>(self, stamp: Stamp<'_>, then: impl FnOnce(Event<'_>) -> T) -> T {
         then(Event {
             id: Cow::Borrowed(stamp.id),
@@ -67,12 +64,12 @@ impl Draft<'_> {
     }
 }
 
-/// Whose an event is: an agent and, for subagents, the agent that spawned it.
+/// The agent that an event belongs to and, for a subagent, the agent that spawned it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Agent<'a> {
     /// `main`, or the id of the tool call that spawned the subagent.
     pub id: Text<'a>,
-    /// Who spawned it.
+    /// The agent that spawned it.
     pub parent: Option<Text<'a>>,
 }
 
@@ -82,7 +79,6 @@ impl<'a> Agent<'a> {
         Agent { id: Text::fixed(MAIN_AGENT), parent: None }
     }
 
-    /// A subagent.
     pub fn sub(id: impl Into<Text<'a>>, parent: impl Into<Text<'a>>) -> Self {
         Self { id: id.into(), parent: Some(parent.into()) }
     }
@@ -91,79 +87,71 @@ impl<'a> Agent<'a> {
 /// What a translator wants done to its process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Write this line, `\n` added, to its stdin.
+    /// Write this line, plus `\n`, to its stdin.
     Write(String),
-    /// Close its stdin.
     CloseStdin,
-    /// Send it a signal.
     Signal(Signal),
-    /// Have the policy judge this call. The answer is a settlement of its request, with a hook's output.
+    /// Let the policy judge this call. The answer settles its request with a hook's output.
     Judge(Box<Judged>),
 }
 
 /// A tool call that the agent shows to the gateway's own hook before it makes the call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judged {
-    /// By which it is settled. It is no request that clients see.
+    /// The id by which it is settled. Clients do not see this request.
     pub request_id: String,
-    /// The tool.
     pub tool_name: Option<String>,
-    /// The call.
     pub tool_use_id: Option<String>,
-    /// What it would run with: a JSON text.
+    /// The call's input as JSON.
     pub input: Option<String>,
-    /// The agent denies what it would have to ask about, so that what a rule allows must be said.
+    /// The agent denies what it would have to ask about, so an allow by a rule must be explicit.
     pub is_refusing: bool,
 }
 
 /// A signal to a process tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
-    /// Stop what you do.
+    /// Stop the current work.
     Interrupt,
     /// End.
     Terminate,
 }
 
-/// A tool call that runs though the agent did not ask for it, or asked for something else.
+/// A tool call that runs although the agent did not ask for it, or asked for something else.
 #[derive(Clone, Debug)]
 pub struct Unasked {
     /// The agent's id of the call.
     pub tool_id: String,
-    /// Its name; none if only its title is known.
+    /// `None` if only its title is known.
     pub tool_name: Option<String>,
-    /// The most dangerous kind that was said of it.
+    /// The most dangerous kind reported for it.
     pub kind: ToolKind,
-    /// What it runs with, as far as that is known.
+    /// The input, as far as it is known.
     pub input: Option<Json<'static>>,
-    /// The line to show.
     pub title: Option<String>,
-    /// The MCP server that has the tool.
     pub server: Option<String>,
 }
 
-/// Takes what comes out of a tape.
+/// Receives the output of a tape.
 pub trait Sink {
-    /// An event.
     fn event(&mut self, draft: Draft<'_>);
 
-    /// Something to do to the process.
     fn action(&mut self, _action: Action) {}
 
-    /// The reply to a command.
     fn reply(&mut self, _call: Call, _result: Result<Json<'static>, GatewayError>) {}
 
     /// A tool call runs that nobody was asked about.
     fn unasked(&mut self, _call: Unasked) {}
 
-    /// The output shows that a tool call has run, where no `toolCompleted` says so for certain. Not
-    /// `is_sure`: it ended with an error that may also be the agent's word for a denial.
+    /// The output shows that a tool call has run, where no `toolCompleted` says so with certainty. Not
+    /// `is_sure`: it ended with an error that may also be how the agent reports a denial.
     fn ran(&mut self, _tool_id: &str, _is_sure: bool) {}
 
-    /// The agent does what the session must not allow, and cannot be held to it: the session must end.
+    /// The agent does what the session must not allow and cannot be prevented from it: the session must
+    /// end.
     fn broken(&mut self, _message: String) {}
 
-    /// The line is through: what comes next is of another.
+    /// The line is done: what comes next belongs to another.
     fn line_end(&mut self) {}
 }
 
@@ -180,30 +168,29 @@ pub struct Tape {
     scanner: Scanner,
     session: Session,
     partial: Vec<u8>,
-    /// How long the line is that grew too long to keep.
+    /// The length of a line that grew too long to store.
     overlong: Option<u64>,
     limit: usize,
     track: Option<BTreeSet<String>>,
 }
 
-/// What the tape knows of the session as a whole.
+/// What the tape knows about the session as a whole.
 struct Session {
     agent_type: AgentType,
     config: SessionConfig,
     recording: bool,
     started: bool,
-    /// How a recording ends, as last told.
+    /// How a recording ends, as last reported.
     ending: Option<(SessionEndReason, Option<String>)>,
 }
 
 impl Tape {
-    /// A tape of one recorded run: it begins with `sessionStarted`, and its end is the session's.
+    /// A tape of one recorded run: it starts with `sessionStarted`, and its end is the session's end.
     pub fn recording(dialect: &dyn AgentDialect) -> Self {
         Self::new(dialect, &Setup { recording: true, ..Setup::default() })
     }
 
-    /// A tape of a session. Unless it is a recording, the session's own beginning and end are not
-    /// the tape's to tell.
+    /// A tape of a session. Unless it is a recording, the tape does not report the session's start and end.
     pub fn new(dialect: &dyn AgentDialect, setup: &Setup) -> Self {
         Self {
             dialect: dialect.name(),
@@ -223,24 +210,24 @@ impl Tape {
         }
     }
 
-    /// Keeps lines whole up to this many bytes.
+    /// Stores lines whole up to this many bytes.
     pub fn limit(mut self, bytes: usize) -> Self {
         self.limit = bytes;
         self
     }
 
-    /// From now on remembers which fields of the agent's lines nobody read; see [`Self::residue`].
+    /// Records from now on which fields of the agent's lines are not read; see [`Self::residue`].
     pub fn track_residue(mut self) -> Self {
         self.track = Some(BTreeSet::new());
         self
     }
 
-    /// The fields that nobody read, each after the name of its message.
+    /// The fields that were not read, each after the name of its message.
     pub fn residue(&self) -> impl Iterator<Item = &str> {
         self.track.iter().flatten().map(String::as_str)
     }
 
-    /// The same, and forgets them: those that come after are told anew.
+    /// Returns the residue and clears it: later fields are reported again.
     pub fn take_residue(&mut self) -> BTreeSet<String> {
         self.track.as_mut().map(std::mem::take).unwrap_or_default()
     }
@@ -250,7 +237,7 @@ impl Tape {
         self.translator.on_start(&mut Out::new(&mut self.session, sink, None));
     }
 
-    /// Takes the next bytes of the agent's stdout, cut anywhere.
+    /// Reads the next bytes of the agent's stdout, split anywhere.
     pub fn feed(&mut self, mut bytes: &[u8], sink: &mut dyn Sink) {
         while let Some(end) = memchr::memchr(b'\n', bytes) {
             let (line, rest) = bytes.split_at(end);
@@ -266,28 +253,28 @@ impl Tape {
         self.keep(bytes);
     }
 
-    /// How many bytes of a line are held until its end comes.
+    /// How many bytes of an incomplete line are held.
     pub fn held(&self) -> usize {
         self.partial.len()
     }
 
-    /// Takes the bytes of a line whose end has not come, for the caller to keep them elsewhere.
+    /// Takes the bytes of an incomplete line, for the caller to store elsewhere.
     pub fn take_held(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.partial)
     }
 
-    /// Gives the bytes of such a line back. What is fed next goes on with them.
+    /// Returns the bytes of such a line. The next bytes fed continue it.
     pub fn give_back(&mut self, line: Vec<u8>) {
         self.partial = line;
     }
 
-    /// Tells of so many bytes of a line that is too long to keep. What is fed next goes on with it.
+    /// Counts bytes of a line that is too long to store. The next bytes fed continue it.
     pub fn skip(&mut self, bytes: u64) {
         self.partial = Vec::new();
         *self.overlong.get_or_insert(0) += bytes;
     }
 
-    /// The output is over: what is left of a line, then what is still open.
+    /// The output has ended: handles the rest of a line, then closes what is still open.
     pub fn end(&mut self, exit: Exit, sink: &mut dyn Sink) {
         if !self.partial.is_empty() || self.overlong.is_some() {
             self.finish_line(true, sink);
@@ -298,7 +285,7 @@ impl Tape {
         out.finish();
     }
 
-    /// A client wants this.
+    /// Handles a client's command.
     pub fn command(
         &mut self,
         call: Call,
@@ -309,7 +296,7 @@ impl Tape {
         self.translator.on_command(call, command, out)
     }
 
-    /// Takes one whole line, without its end.
+    /// Reads one whole line, without its line end.
     pub fn line(&mut self, line: &[u8], sink: &mut dyn Sink) {
         self.translate(line, false, sink);
     }
@@ -356,8 +343,8 @@ impl Tape {
             return;
         };
         let bare = bare(text);
-        // What is read is the line itself, or a copy mended where our own lines need it so; what is
-        // kept is always the line itself.
+        // The reading uses the line itself, or a copy that is repaired where our own lines require it; the
+        // line is always stored as it is.
         let mended;
         let (document, exact) = match self.scanner.scan(bare) {
             Ok(document) if document.has_control_bytes() || has_separator(bare.as_bytes()) => {
@@ -413,12 +400,12 @@ impl Tape {
     }
 }
 
-/// A line without what may stand around JSON.
+/// A line without what may surround JSON.
 pub(crate) fn bare(text: &str) -> &str {
     text.trim_start_matches('\u{FEFF}').trim_matches([' ', '\t', '\r'])
 }
 
-/// Where a translator puts what it makes of one line or command.
+/// Where a translator puts the output of one line or command.
 pub struct Out<'o> {
     session: &'o mut Session,
     sink: &'o mut dyn Sink,
@@ -430,17 +417,16 @@ impl<'o> Out<'o> {
         Self { session, sink, native }
     }
 
-    /// An event of the main agent.
+    /// Emits an event of the main agent.
     pub fn emit<'k>(&mut self, kind: impl Emitted<'k>) {
         self.put(&Agent::main(), kind);
     }
 
-    /// An event of that agent.
     pub fn emit_as<'k>(&mut self, agent: &Agent<'k>, kind: impl Emitted<'k>) {
         self.put(agent, kind);
     }
 
-    /// A request of that agent is over.
+    /// A request of that agent was settled.
     pub fn settled<'k>(
         &mut self,
         agent: &Agent<'k>,
@@ -460,7 +446,7 @@ impl<'o> Out<'o> {
         self.sink.event(Draft { agent: agent.clone(), kind: kind.into(), native });
     }
 
-    /// The agent is ready and says what it is. The first time this begins the session.
+    /// The agent is ready and describes itself. The first time, this starts the session.
     pub fn ready(&mut self, info: AgentInfo<'_>) {
         if self.session.started {
             self.emit(StatusChanged::new(Status::Ready).info(info));
@@ -473,8 +459,8 @@ impl<'o> Out<'o> {
         self.start(config, Some(info));
     }
 
-    /// The recording ends for this reason, which is told when it is over; of several the last counts.
-    /// A live session ends by its own rules.
+    /// Sets why the recording ends; the last reason wins. It is reported at the end of the recording. A
+    /// live session ends by its own rules.
     pub fn end(&mut self, reason: SessionEndReason, error: Option<Text<'_>>) {
         self.session.ending = Some((reason, error.map(|error| error.to_string())));
     }
@@ -495,12 +481,12 @@ impl<'o> Out<'o> {
         self.session.recording
     }
 
-    /// The same, as what only a recording can show needs it.
+    /// The proof that outcomes need which only a recording can show.
     pub fn recording(&self) -> Option<Recording> {
         self.session.recording.then_some(Recording(()))
     }
 
-    /// A line for the agent's stdin: one JSON text. Whatever a client put into it, it stays one line.
+    /// Writes a line to the agent's stdin: one JSON text. It stays one line, whatever a client put into it.
     pub fn write(&mut self, line: impl Into<String>) {
         let line = line.into();
         let line = match on_one_line(&line) {
@@ -510,12 +496,10 @@ impl<'o> Out<'o> {
         self.sink.action(Action::Write(line));
     }
 
-    /// Something else to do to the process.
     pub fn act(&mut self, action: Action) {
         self.sink.action(action);
     }
 
-    /// The reply to a command.
     pub fn reply(&mut self, call: Call, result: Result<Json<'static>, GatewayError>) {
         self.sink.reply(call, result);
     }
@@ -535,7 +519,7 @@ impl<'o> Out<'o> {
         self.sink.broken(message);
     }
 
-    /// The line that is being translated says nothing that a unified event could carry.
+    /// The current line contains nothing that a unified event could carry.
     pub fn keep(&mut self, name: &str) {
         self.emit(Other::named(name));
     }
@@ -544,7 +528,7 @@ impl<'o> Out<'o> {
     fn begin(&mut self) {
         if !self.session.started {
             let config = self.session.config.shown();
-            // The line belongs to the event that it gives, not to this one.
+            // The line belongs to the event that it produces, not to this one.
             let native = self.native.take();
             self.start(config, None);
             self.native = native;

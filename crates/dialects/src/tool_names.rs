@@ -1,4 +1,4 @@
-//! What tools are called, and what they gave, for wires that have no words of their own for it.
+//! Names and results of tools, for wires without their own terms for them.
 
 use agentwire_protocol::event::ToolStarted;
 use agentwire_protocol::{Json, Text};
@@ -6,7 +6,7 @@ use agentwire_protocol::{Json, Text};
 use crate::claude::tools::{ToolCall, ToolUse};
 use crate::json::{Scanner, Value};
 
-/// A call under Claude's name of it, where it has one.
+/// A call under Claude's name for it, if there is one.
 pub(crate) fn shown(tool: &ToolStarted<'_>) -> ToolUse {
     let title = tool.title.as_ref().map(Text::decode);
     let server = tool.server.as_ref().map(Text::decode);

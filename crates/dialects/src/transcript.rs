@@ -1,17 +1,17 @@
-//! Transcripts: both sides of a conversation with an agent, `{"dir":"in"|"out","t_ms":N,"line":…}` a
-//! line. A line that is not JSON stands as `"raw":"…"`.
+//! Transcripts: both sides of a conversation with an agent, one `{"dir":"in"|"out","t_ms":N,"line":…}` per
+//! line. A line that is not JSON is in `"raw":"…"`.
 
 use std::borrow::Cow;
 
 use crate::json::{Document, Fault, Scanner, repair};
 
-/// The exact text of what the agent wrote, if this line of a transcript tells of that.
+/// The exact text that the agent wrote, if this line of a transcript records that.
 pub fn agent_line(scanner: &mut Scanner, line: &[u8]) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(line).ok()?.trim();
     match scanner.scan(text) {
         Ok(document) => written(document),
-        // Parsers differ on the line that it holds: it is cut out as it stands. Text that is not
-        // JSON has no such form, and is read as mended.
+        // Parsers differ on the inner line: it is cut out verbatim. Text that is not JSON has no such form,
+        // and is read from the repaired line.
         Err(Fault::Loose) => {
             let entry = scanner.scan_tolerant(text).ok()?;
             if entry.root().get("line").is_some() {

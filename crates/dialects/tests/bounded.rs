@@ -1,5 +1,5 @@
-//! What a translator or a renderer remembers is bounded: a session that goes on for ever, with ids that
-//! never come again, does not grow.
+//! The memory of a translator or a renderer is bounded: a session that runs forever, with ids that never
+//! repeat, does not grow.
 
 mod common;
 
@@ -15,14 +15,13 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// How much may be held after all that: what the limits on open calls, requests and agents allow.
+/// How much may be held afterwards: what the limits on open calls, requests and agents allow.
 const LIMIT: isize = 8 << 20;
 
-/// Of a renderer: what open calls are called with, a block and an answer, 8 MiB each, and room for what
-/// they grow by.
+/// For a renderer: the inputs of open calls, a block and an answer, 8 MiB each, and room for their growth.
 const RENDERER_LIMIT: isize = 48 << 20;
 
-/// One allocator counts for all.
+/// All tests share one allocator.
 static ALONE: Mutex<()> = Mutex::new(());
 
 #[test]
@@ -42,7 +41,7 @@ fn renderers_do_not_grow() {
     let turn = r#"{"id":"e0","sessionId":"s","timestamp":"","type":"turnStarted","turnNumber":1}"#;
     let mut renderer = Renderer::new(Options::default());
     let mut show = |event: &str| {
-        // Another id may be no event any more.
+        // With another id it may no longer be an event.
         if let Ok(event) = Event::from_json(event) {
             renderer.event(&event, &mut |_| {});
         }
@@ -78,7 +77,7 @@ fn translators_do_not_grow() {
             let text = String::from_utf8_lossy(&case.bytes);
             lines.extend(text.lines().filter(|line| line.len() < 2000).map(str::to_owned));
         }
-        // Each line alone, over and over: what only it opens is never closed.
+        // Each line alone, repeatedly: what only it opens is never closed.
         for dialect in agentwire_dialects::agents().iter().filter(|dialect| dialect.name() == *name)
         {
             let mut tape = Tape::recording(*dialect);
@@ -100,7 +99,7 @@ fn translators_do_not_grow() {
     }
 }
 
-/// The line with other ids: each run of six or more characters that looks like one gets a number.
+/// The line with new ids: each run of six or more characters that looks like an id gets a number.
 fn renamed(line: &str, round: usize) -> String {
     let mut renamed = String::with_capacity(line.len() + 64);
     for part in line.split_inclusive('"') {

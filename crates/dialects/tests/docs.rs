@@ -1,10 +1,9 @@
 //! The JSON blocks of docs/protocols are tests.
 //!
-//! Under one heading, blocks are taken in order on one tape: `jsonl agent` lines go in, `jsonl
-//! commands` are sent; `jsonl events`, `jsonl stdin` and `jsonl messages` (Claude's, with pieces) must
-//! be exactly what has come out since, where an expected object need only name the fields it is about.
-//! `jsonl agent of NAME` is a whole run of another agent. `json config` followed by `text argv` shows a
-//! launch.
+//! Under one heading, blocks run in order on one tape: `jsonl agent` lines go in, `jsonl commands` are
+//! sent. `jsonl events`, `jsonl stdin` and `jsonl messages` (Claude's, with pieces) must be exactly what
+//! has come out since; an expected object need only name the fields it is about. `jsonl agent of NAME` is a
+//! whole run of another agent. `json config` followed by `text argv` shows a launch.
 #![expect(
     clippy::disallowed_methods,
     clippy::expect_used,

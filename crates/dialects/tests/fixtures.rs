@@ -1,4 +1,4 @@
-//! Goldens: what each recorded run becomes, and what of it no unified field carries.
+//! Goldens: the events of each recorded run, and the fields that no unified field carries.
 #![expect(clippy::disallowed_methods, reason = "a test reads fixtures and fails by panicking")]
 
 mod common;
@@ -24,8 +24,8 @@ fn every_case_shows_its_residue() {
     }
 }
 
-/// A golden of a case that is gone, or a file that nothing reads, is stale. The goldens of messages
-/// are read in `render/main.rs`.
+/// The golden of a removed case, or a file that nothing reads, is stale. `render/main.rs` reads the goldens
+/// of messages.
 #[test]
 fn a_case_has_its_files_and_no_more() {
     for case in cases() {
@@ -43,7 +43,8 @@ fn a_case_has_its_files_and_no_more() {
     }
 }
 
-/// `active_goal`, `some_future_type` and the like are nobody's, but no real line of Claude's begins so.
+/// `active_goal`, `some_future_type` and the like belong to no dialect, but no real line of Claude's starts
+/// with them.
 #[test]
 fn lines_of_claude_are_recognised() {
     let mut recognised = 0;

@@ -1,4 +1,4 @@
-//! The scanner against serde_json: what we call strict, it reads, and as the same value.
+//! The scanner against serde_json: serde_json accepts what we call strict, with the same value.
 #![expect(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 use agentwire_dialects::json::{Fault, Scanner, Value, repair};
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde::de::IgnoredAny;
 use serde_json::Value as Tree;
 
-/// The value as serde_json would have it.
+/// The value as serde_json has it.
 fn tree(value: Value<'_>) -> Tree {
     if let Some(text) = value.string() {
         return Tree::String(text.into_owned());
@@ -28,7 +28,7 @@ fn check(text: &str) {
             assert_eq!(tree(document.root()), by_serde.expect("strict JSON is read by serde_json"));
         }
         Err(Fault::Loose) => {
-            // A strict pass stops at the first fault: what comes after may not be JSON at all.
+            // A strict pass stops at the first fault: the rest may not be JSON at all.
             let Ok(mended) = repair(text) else {
                 assert!(
                     serde_json::from_str::<IgnoredAny>(text).is_err(),

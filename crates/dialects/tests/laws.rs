@@ -1,4 +1,4 @@
-//! The laws that make losing anything impossible, over fixtures, mutated fixtures and any bytes.
+//! The laws that make losing anything impossible, over fixtures, mutated fixtures and arbitrary bytes.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -24,7 +24,7 @@ fn tape_over_every_case() {
     }
 }
 
-/// Wire: event → JSON → event is the same event, of a kind that is known.
+/// Wire: event → JSON → event is the same event, of a known kind.
 #[test]
 fn wire_over_every_case() {
     for case in cases() {
@@ -62,7 +62,7 @@ fn prefix_over_every_case() {
     }
 }
 
-/// Chunk: however the bytes are cut, the events are the same.
+/// Chunk: however the bytes are split, the events are the same.
 #[test]
 fn chunk_over_every_case() {
     for case in cases() {
@@ -75,8 +75,8 @@ fn chunk_over_every_case() {
     }
 }
 
-/// Order: `sessionStarted` is first and comes once; the end is last and comes once; no turn, tool or
-/// request is closed that was not opened, or closed twice.
+/// Order: `sessionStarted` comes first and once; the end comes last and once; no turn, tool or request is
+/// closed that was not opened, or closed twice.
 #[test]
 fn order_over_every_case() {
     for case in cases() {
@@ -123,10 +123,10 @@ fn ids(events: &[serde_json::Value], kinds: &[&str], field: &str) -> Vec<String>
     of_kind.filter_map(|event| event[field].as_str().map(str::to_owned)).collect()
 }
 
-/// What comes of an agent's lines in a live session in which nobody commands anything.
+/// The output of an agent's lines in a live session without commands.
 #[derive(Default)]
 struct Live {
-    /// Permissions that were asked for.
+    /// How many permissions were asked for.
     permissions: usize,
     outcomes: Vec<RequestOutcome>,
     /// What is written to the agent.
@@ -151,8 +151,8 @@ impl Sink for Live {
     }
 }
 
-/// Judge: only the session allows. Whatever the lines of an agent say, no event says that a request was
-/// allowed or answered, and what is written to the agent is a command of ours or refuses.
+/// Judge: only the session allows. Whatever an agent's lines say, no event reports a request as allowed or
+/// answered, and everything written to the agent is our own command or a refusal.
 fn check_allows_nothing(dialect: &dyn AgentDialect, bytes: &[u8], name: &str) -> usize {
     let mut live = Live::default();
     let mut tape = Tape::new(dialect, &Setup::default());
@@ -165,7 +165,8 @@ fn check_allows_nothing(dialect: &dyn AgentDialect, bytes: &[u8], name: &str) ->
     }
     for line in &live.written {
         let line: serde_json::Value = serde_json::from_str(line).expect("a line is JSON");
-        // No permission: the agent itself says that a link, which it asked the user to open, was opened.
+        // Not a permission: the agent itself reports that a link, which it asked the user to open, was
+        // opened.
         let is_opened =
             dialect.name() == "acp" && line["result"] == serde_json::json!({ "action": "accept" });
         assert!(is_ours(&line) || refuses(&line) || is_opened, "{name} is told {line}");
@@ -173,7 +174,7 @@ fn check_allows_nothing(dialect: &dyn AgentDialect, bytes: &[u8], name: &str) ->
     live.permissions
 }
 
-/// Whether a line for an agent asks it something, or notifies it.
+/// Whether a line for an agent is a request or a notification.
 fn is_ours(line: &serde_json::Value) -> bool {
     let is_answer = matches!(line["type"].as_str(), Some("control_response" | "callback.response"));
     line.get("method").is_some() || (line.get("type").is_some() && !is_answer)
@@ -209,7 +210,7 @@ fn lines_alone_allow_nothing() {
     }
 }
 
-/// Total: any bytes at all give at least one event for each line, and the tape holds.
+/// Total: any bytes produce at least one event for each line, and the tape law holds.
 fn check_total(dialect: &dyn AgentDialect, bytes: &[u8]) {
     let mut lines = Vec::new();
     let mut tape = Tape::recording(dialect);
@@ -269,7 +270,7 @@ fn mutated() -> impl Strategy<Value = (usize, Vec<u8>)> {
         })
 }
 
-/// What may stand between values, and what a reader might split a line at.
+/// What may be between values, and where a reader might split a line.
 fn space() -> impl Strategy<Value = &'static str> {
     prop_oneof![5 => Just(""), 1 => Just(" "), 1 => Just("\t"), 1 => Just("\r")]
 }
@@ -361,13 +362,13 @@ proptest! {
         check_total(agents()[dialect], &bytes);
     }
 
-    /// What starts ends, once, in whatever order lines come.
+    /// What starts also ends, once, in any order of lines.
     #[test]
     fn order_over_mutated_fixtures((dialect, bytes) in mutated()) {
         check_order(&events(agents()[dialect], &[&bytes], Some(Exit::Unknown)), "mutated");
     }
 
-    /// Nothing is allowed by lines alone, in whatever order they come.
+    /// Lines alone allow nothing, in any order.
     #[test]
     fn mutated_lines_alone_allow_nothing((dialect, bytes) in mutated()) {
         check_allows_nothing(agents()[dialect], &bytes, "mutated");
@@ -395,8 +396,7 @@ proptest! {
     }
 }
 
-/// A line that is too long to keep becomes one event that says how long it was, and the next one is
-/// read as ever.
+/// A line that is too long to store becomes one event with its length, and the next line is read as usual.
 #[test]
 fn overlong_lines_are_told_and_passed_over() {
     for dialect in agents() {
@@ -416,7 +416,7 @@ fn overlong_lines_are_told_and_passed_over() {
     }
 }
 
-/// What a session is given in secret stands in no event.
+/// A session's secrets are in no event.
 #[test]
 fn secrets_of_the_configuration_are_not_shown() {
     let config = r#"{"model":"m","env":{"KEY":"hush"},"mcpServers":{"db":{"type":"http","url":"http://x/?hush","headers":{"A":"hush"},"env":{"B":"hush"},"args":["hush"]}}}"#;
@@ -430,7 +430,7 @@ fn secrets_of_the_configuration_are_not_shown() {
     }
 }
 
-/// A line may be 64 MiB long, as an image is, and comes back as it was.
+/// A line may be 64 MiB long, as with an image, and comes back unchanged.
 #[test]
 fn a_long_line_is_kept_whole() {
     let dialect = agentwire_dialects::agent("gemini").expect("a dialect");

@@ -1,4 +1,4 @@
-//! How agents are started in a project that is trusted, or is not, and which files they read.
+//! How agents start in a trusted or untrusted project, and which files they read.
 #![expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use agentwire_dialects::agent::{AgentDialect, Launch, Start};

@@ -1,5 +1,5 @@
-//! Every event of every case follows our schema; shown in profile `core`, it follows the
-//! specification's own, unchanged.
+//! Every event of every case follows our schema; in profile `core`, it follows the specification's own,
+//! unchanged.
 #![expect(
     clippy::disallowed_methods,
     clippy::expect_used,

@@ -1,5 +1,5 @@
-//! Adding an agent touches its folder and one table: no other source names one, and the folder of a wire
-//! that several agents speak names none of those that use it.
+//! Adding an agent changes its folder and one table: no other source names an agent, and the folder of a
+//! wire that several agents speak does not name its users.
 #![expect(
     clippy::disallowed_methods,
     clippy::expect_used,
@@ -20,7 +20,7 @@ const TABLES: [&str; 3] = [
     "crates/cli/src/commands/demo_agent",
 ];
 
-/// Names of agents that are also names of wires, which others speak too.
+/// Names of agents that are also names of wires that others speak.
 const WIRES: [&str; 2] = ["claude", "acp"];
 
 fn root() -> PathBuf {
@@ -118,7 +118,7 @@ fn only_the_tables_name_an_agent() {
     }
 }
 
-/// What runs agents and what listens for clients ask `program()`, or a dialect, for what is an agent's own.
+/// Code that runs agents or serves clients asks `program()` or a dialect for anything specific to an agent.
 const NEUTRAL: [&str; 2] = ["crates/sessions/src/", "crates/server/src/"];
 
 #[test]
@@ -146,7 +146,7 @@ fn the_engine_and_the_server_know_nothing_of_an_agent() {
             });
             assert!(!imports, "{path} imports {folder}'s folder");
         }
-        // In strings (`.claude`, `CLAUDECODE`) and in names (`speaks_claude`) alike.
+        // In strings (`.claude`, `CLAUDECODE`) and in names (`speaks_claude`).
         for line in code.lines() {
             let small = line.to_lowercase();
             let named = names.iter().find(|name| small.contains(*name));

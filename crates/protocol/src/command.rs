@@ -1,4 +1,4 @@
-//! What a client may ask of a session.
+//! The commands that a client sends to a session.
 
 mod inquiry;
 mod shape;
@@ -18,30 +18,31 @@ use crate::strict::{self, Fields, once};
 pub use self::inquiry::{Frame, Inquiry, InquiryFrame};
 pub use self::shape::CommandShape;
 
-/// Marks one call, so that its reply finds the caller.
+/// Identifies one call, so that the reply reaches its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Call(pub u64);
 
-/// What a client may ask of a session.
+/// A command to a session.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
-    /// Begin a session.
+    /// Start a session.
     Start(Box<SessionRequest>),
-    /// Read its events from a point on.
+    /// Read the session's events from a given point.
     Attach {
         /// The last event already seen.
         after: u64,
     },
-    /// Work on this.
+    /// Send a prompt.
     Prompt(Prompt),
-    /// Stop working on it; the session stays.
+    /// Stop the current turn; the session stays open.
     Interrupt {
-        /// Prompts that wait are given up too; else they stay.
+        /// Also cancel the queued prompts; otherwise they stay queued.
         cancel_queued: bool,
     },
     /// End the session.
     Stop,
-    /// End the session once its work is done: no more prompts come, and nobody is left to ask.
+    /// End the session once its work is done: no more prompts will come, and no client is left to answer
+    /// requests.
     Finish,
     /// Answer a request.
     Settle(Settlement),
@@ -49,22 +50,22 @@ pub enum Command {
     Configure(Configure),
     /// Ask the agent for something.
     Query {
-        /// What, such as `supportedModels`.
+        /// The method, such as `supportedModels`.
         method: String,
-        /// With which arguments.
+        /// The arguments.
         args: Vec<Json<'static>>,
     },
-    /// Put files back to what they were at a message.
+    /// Restore files to their state at a message.
     Rewind {
-        /// The id under which the prompt was taken.
+        /// The `messageId` of the accepted prompt.
         message_id: String,
-        /// Only tell what would change.
+        /// Only report what would change.
         dry_run: bool,
     },
 }
 
 impl Command {
-    /// The name as it stands on the wire.
+    /// The name on the wire.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Start(_) => "start",
@@ -81,7 +82,7 @@ impl Command {
     }
 }
 
-/// A prompt: text, and images beside it.
+/// A prompt: text, optionally with images.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Prompt {
@@ -91,28 +92,28 @@ pub struct Prompt {
     /// Images.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
-    /// The message whole, as Claude's content blocks, where it is more than text and images.
+    /// The whole message as Claude's content blocks, if it has more than text and images.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Json<'static>>,
-    /// The client's id of the message, a UUID; sent twice, it counts once.
+    /// The client's id for the message, a UUID. A message sent twice counts once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_id: Option<String>,
-    /// What happens if a turn runs.
+    /// What to do if a turn is running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery: Option<Delivery>,
-    /// Further fields of Claude's user message, in its own words: an object. To other agents they are
-    /// hints, but for `shouldQuery: false`, which is refused.
+    /// Further fields of Claude's user message, in Claude's format: an object. Other agents treat them as
+    /// hints, except `shouldQuery: false`, which is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub native: Option<Json<'static>>,
 }
 
 impl Prompt {
-    /// A prompt of text alone.
+    /// A prompt with only text.
     pub fn text(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
     }
 
-    /// Whether the agent is to answer it, and not only to know it.
+    /// Whether the agent should answer the prompt, not just add it to its context.
     pub fn wants_answer(&self) -> bool {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -137,50 +138,49 @@ impl From<String> for Prompt {
     }
 }
 
-/// What happens to a prompt if a turn runs.
+/// What to do with a prompt if a turn is running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Delivery {
-    /// It waits for the turn to end.
+    /// Wait for the turn to end.
     Queue,
-    /// It joins the turn.
+    /// Join the turn.
     Steer,
-    /// It cuts the turn off.
+    /// Interrupt the turn.
     Now,
 }
 
-/// An image in base64.
+/// An image, encoded in base64.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Image {
-    /// Such as `image/png`.
+    /// The media type, such as `image/png`.
     pub media_type: String,
-    /// The bytes in base64.
+    /// The image data, in base64.
     pub data: String,
 }
 
-/// What to change in a running session. What is left out stays.
+/// Changes to a running session. Omitted fields stay as they are.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Configure {
-    /// The model; `null` goes back to the one that the session was started with.
+    /// The model; `null` restores the one that the session was started with.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "or_null::<String>")]
     pub model: Option<Option<String>>,
-    /// When to ask.
+    /// When to ask for approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval_mode: Option<ApprovalMode>,
-    /// The agent's own name of a permission mode; wins over `approvalMode`.
+    /// The agent's own name for a permission mode; takes precedence over `approvalMode`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permission_mode: Option<String>,
-    /// How many tokens of reasoning a step may take; `null` goes back to what the session was started
-    /// with.
+    /// Limit on reasoning tokens per step; `null` restores the value that the session was started with.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "or_null::<u32>")]
     pub max_thinking_tokens: Option<Option<u32>>,
 }
 
-/// Reads a field of which `null` says something else than its absence.
+/// Reads a field for which `null` and absence mean different things.
 pub fn given<'de, T, D>(field: D) -> Result<Option<Option<T>>, D::Error>
 where
     T: Deserialize<'de>,
@@ -189,103 +189,103 @@ where
     Option::deserialize(field).map(Some)
 }
 
-/// The schema of such a field. Elsewhere `null` is as good as nothing.
+/// The schema of such a field. Everywhere else, `null` means the same as absence.
 fn or_null<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     json_schema!({ "oneOf": [generator.subschema_for::<T>(), { "type": "null" }] })
 }
 
-/// An answer to a request, as it stands on the wire.
+/// An answer to a request, in its wire format.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Settlement {
-    /// Which request.
+    /// The request to answer.
     pub request_id: RequestId,
-    /// Allow or deny; may be left out where `answers` or `hookOutput` is given.
+    /// Allow or deny; may be omitted if `answers` or `hookOutput` is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub behavior: Option<Behavior>,
-    /// What to run in place of what was shown.
+    /// The input to run with, instead of the input that was shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated_input: Option<Json<'static>>,
     /// Rules to add, from the request's suggestions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated_permissions: Option<Json<'static>>,
-    /// What the agent is told of a denial.
+    /// The message to the agent for a denial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Answers to questions, by question or by its id.
+    /// Answers to questions, keyed by question text or question id.
     #[serde(default, deserialize_with = "once", skip_serializing_if = "Option::is_none")]
     pub answers: Option<BTreeMap<String, Json<'static>>>,
-    /// What a hook returns, or any other answer in the agent's own form.
+    /// The output of a hook, or any other answer in the agent's own format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hook_output: Option<Json<'static>>,
-    /// The digest of what was shown; if given, it must match, unless the answer denies.
+    /// The digest of the input that was shown. If given, it must match, unless the answer is a denial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_digest: Option<String>,
-    /// Whether the same is allowed from now on.
+    /// Whether to allow the same from now on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remember: Option<Remember>,
-    /// With a denial: end the turn as well.
+    /// With a denial: also end the turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interrupt: Option<bool>,
-    /// Whoever should answer failed to: a hook is passed over, anything else is denied.
+    /// The answering side failed: a hook is skipped, anything else is denied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// Allow or deny.
+/// Whether the call may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Behavior {
-    /// It may run.
+    /// The call may run.
     Allow,
-    /// It may not.
+    /// The call may not run.
     Deny,
 }
 
-/// For how long an answer holds.
+/// How long an answer applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Remember {
-    /// For this call.
+    /// Only this call.
     Once,
-    /// For the session.
+    /// The rest of the session.
     Session,
 }
 
-/// What a settlement says.
+/// The decision in a settlement.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
-    /// It may run.
+    /// The call may run.
     Allow {
-        /// With this in place of what was shown.
+        /// The input to run with, instead of the input that was shown.
         updated_input: Option<Json<'static>>,
-        /// And these rules from now on.
+        /// Rules that apply from now on.
         updated_permissions: Option<Json<'static>>,
-        /// And its like from now on.
+        /// Also allow similar calls from now on.
         always: bool,
     },
-    /// It may not.
+    /// The call may not run.
     Deny {
-        /// What the agent is told.
+        /// The message to the agent.
         message: Option<String>,
-        /// The turn ends as well.
+        /// Also end the turn.
         interrupt: bool,
-        /// Its like is refused from now on.
+        /// Also refuse similar calls from now on.
         always: bool,
     },
-    /// Answers to questions, by question or by its id.
+    /// Answers to questions, keyed by question text or question id.
     Answers(BTreeMap<String, Json<'static>>),
-    /// What a hook returns.
+    /// The output of a hook.
     HookOutput(Json<'static>),
 }
 
 impl Settlement {
-    /// An answer that allows.
+    /// An answer that allows the call.
     pub fn allow(request_id: impl Into<RequestId>) -> Self {
         Self::new(request_id, Some(Behavior::Allow))
     }
 
-    /// An answer that denies.
+    /// An answer that denies the call.
     pub fn deny(request_id: impl Into<RequestId>, message: impl Into<String>) -> Self {
         Self { message: Some(message.into()), ..Self::new(request_id, Some(Behavior::Deny)) }
     }
@@ -306,18 +306,18 @@ impl Settlement {
         }
     }
 
-    /// An answer that is not to be had.
+    /// Reports that no answer could be produced.
     pub fn error(request_id: impl Into<RequestId>, error: impl Into<String>) -> Self {
         Self { error: Some(error.into()), ..Self::new(request_id, None) }
     }
 
-    /// An answer in the agent's own form.
+    /// An answer in the agent's own format.
     pub fn output(request_id: impl Into<RequestId>, output: Json<'static>) -> Self {
         Self { hook_output: Some(output), ..Self::new(request_id, None) }
     }
 
-    /// Reads an answer. One that allows is refused by name for a field that it does not know; one that
-    /// denies is never refused for its form: of that, what cannot be read is passed over.
+    /// Reads an answer. One that allows is refused if it has an unknown field, and the error names the
+    /// field. A denial is never refused for its form: fields that cannot be read are ignored.
     pub fn from_fields(mut fields: Fields) -> Result<Self, GatewayError> {
         let behavior = fields.get("behavior").and_then(|word| word.read::<String>().ok());
         if behavior.as_deref() == Some("deny") {
@@ -332,7 +332,7 @@ impl Settlement {
         read(&Json::of(&fields))
     }
 
-    /// What it says. Silence never allows: an answer that says nothing is refused.
+    /// The decision. An empty answer is refused: silence never allows.
     pub fn answer(&self) -> Result<Answer, GatewayError> {
         if self.behavior == Some(Behavior::Deny) {
             return Ok(Answer::Deny {
@@ -342,7 +342,7 @@ impl Settlement {
             });
         }
         if self.interrupt == Some(true) {
-            let message = "interrupt: only an answer that denies ends the turn";
+            let message = "interrupt: only a denial can end the turn";
             return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
         }
         if let Some(error) = &self.error {
@@ -369,29 +369,29 @@ impl Settlement {
     }
 }
 
-/// One command of a client on a line: `{"id","command","sessionId"?, …}`.
+/// One command line of a client: `{"id","command","sessionId"?, …}`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CommandFrame {
-    /// The client's id of the call, given back in the reply.
+    /// The client's id for the call, returned in the reply.
     pub id: Option<Json<'static>>,
-    /// The session; may be left out where the connection has one.
+    /// The session; may be omitted if the connection has one.
     pub session_id: Option<String>,
-    /// What is asked.
+    /// The command.
     pub command: Command,
 }
 
 /// A frame that was refused. The reply carries its id, if it had one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FrameError {
-    /// The client's id of the call.
+    /// The client's id for the call.
     pub id: Option<Json<'static>>,
     /// Why it was refused.
     pub error: GatewayError,
 }
 
 impl CommandFrame {
-    /// Reads a frame: first its name, then the fields of that command. A field that the command does
-    /// not have is refused by name.
+    /// Reads a frame: first its name, then the fields of that command. An unknown field is refused; the
+    /// error names it.
     pub fn from_json(text: &str) -> Result<Self, FrameError> {
         Self::of(fields(text)?)
     }
@@ -407,7 +407,7 @@ impl CommandFrame {
     fn read(mut fields: Fields) -> Result<(Option<String>, Command), GatewayError> {
         let name = fields.remove("command").unwrap_or(Json::trusted("null"));
         let name: String = name.read().map_err(|_| {
-            let message = "failed to read the command: `command` must be its name";
+            let message = "failed to read the command: `command` must be the name of a command";
             GatewayError::new(ErrorCode::InvalidMessage, message)
         })?;
         let session = fields.get("sessionId").map(Json::read::<Option<String>>);
@@ -419,11 +419,11 @@ impl CommandFrame {
             fields.remove("sessionId");
         }
         if matches!(name.as_str(), "start" | "attach") {
-            // Which events are shown is the connection's matter.
+            // The connection decides which events are shown.
             fields.remove("profile");
         }
         if name == "start" {
-            // As is what was said before.
+            // The connection also detects repeated starts.
             fields.remove("idempotencyKey");
         }
         if name == "settle" {
@@ -438,7 +438,7 @@ impl CommandFrame {
                 let InterruptFields { cancel_queued } = read(&fields)?;
                 Command::Interrupt { cancel_queued }
             }
-            // What stops is never refused for its form.
+            // A command that stops something is never refused for its form.
             "stop" => Command::Stop,
             "finish" => Command::Finish,
             "configure" => Command::Configure(read(&fields)?),
@@ -453,7 +453,7 @@ impl CommandFrame {
             unknown => {
                 return Err(GatewayError::new(
                     ErrorCode::UnknownMethod,
-                    format!("there is no command `{unknown}`"),
+                    format!("unknown command `{unknown}`"),
                 ));
             }
         };
@@ -465,7 +465,7 @@ fn read<T: serde::de::DeserializeOwned>(fields: &Json<'_>) -> Result<T, GatewayE
     strict::read(fields.get()).map_err(|what| unread(&what))
 }
 
-/// The fields of a line. What is no JSON is distinguished from JSON that is no command.
+/// Reads the fields of a line. Invalid JSON and valid JSON that is not a command get different error codes.
 fn fields(text: &str) -> Result<Fields, FrameError> {
     let fields: Result<Fields, _> = serde_json::from_str(text);
     fields.map_err(|error| {
@@ -494,41 +494,41 @@ struct AttachFields {
     after: u64,
 }
 
-/// What becomes of the prompts that wait when a turn is stopped.
+/// What to do with queued prompts when a turn is interrupted.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Interrupt")]
 pub struct InterruptFields {
-    /// Prompts that wait are given up too; else they stay.
+    /// Also cancel the queued prompts; otherwise they stay queued.
     #[serde(default, deserialize_with = "is_true")]
     pub cancel_queued: bool,
 }
 
-/// Reads a field that anything but `true` leaves off.
+/// Reads a field that is off unless it is exactly `true`.
 fn is_true<'de, D: serde::Deserializer<'de>>(field: D) -> Result<bool, D::Error> {
     Json::deserialize(field).map(|field| field.get() == "true")
 }
 
-/// What to ask an agent for.
+/// A query to the agent.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Query")]
 pub struct QueryFields {
-    /// What, such as `supportedModels`.
+    /// The method, such as `supportedModels`.
     pub method: String,
-    /// With which arguments.
+    /// The arguments.
     #[serde(default)]
     pub args: Vec<Json<'static>>,
 }
 
-/// To which message files are put back.
+/// The message whose file state is restored.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(rename = "Rewind")]
 pub struct RewindFields {
-    /// The id under which the prompt was taken.
+    /// The `messageId` of the accepted prompt.
     pub message_id: String,
-    /// Only tell what would change.
+    /// Only report what would change.
     #[serde(default)]
     pub dry_run: bool,
 }

@@ -1,4 +1,4 @@
-//! The errors of the gateway: one type, one closed list of codes.
+//! The gateway's error type and its closed list of codes.
 
 use std::fmt;
 
@@ -7,19 +7,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::json::Json;
 
-/// Why a call was refused. Fronts map each code to their own specification's by an exhaustive match.
+/// Why a call was refused. Each front maps every code to its own specification's codes with an exhaustive
+/// match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ErrorCode {
     /// The text is not JSON.
     InvalidJson,
-    /// JSON, but not a message of this protocol, or a field out of its bounds.
+    /// Valid JSON, but not a message of this protocol, or a field is out of range.
     InvalidMessage,
     /// No such method or command.
     UnknownMethod,
     /// No valid token.
     Unauthorized,
-    /// A valid token that may not do this.
+    /// The token is valid but does not allow this.
     Forbidden,
     /// No such session.
     SessionNotFound,
@@ -31,19 +32,19 @@ pub enum ErrorCode {
     AgentFailed,
     /// No such request.
     RequestNotFound,
-    /// The request was settled before.
+    /// The request has already been settled.
     RequestSettled,
     /// No answer in time.
     Timeout,
-    /// This agent cannot do that; the message names what.
+    /// The agent does not support this; the message says what.
     Unsupported,
     /// Too much at once; try again later.
     Overloaded,
-    /// No room to store events.
+    /// No space left to store events.
     StorageFull,
-    /// The call contradicts the present state.
+    /// The call conflicts with the current state.
     Conflict,
-    /// A fault of agentwire's own.
+    /// A bug or fault in agentwire.
     Internal,
 }
 
@@ -69,12 +70,12 @@ impl ErrorCode {
         Self::Internal,
     ];
 
-    /// The code of that name.
+    /// The code with that name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|code| code.as_str() == name)
     }
 
-    /// The code as it stands on the wire.
+    /// The code on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::InvalidJson => "invalidJson",
@@ -98,41 +99,41 @@ impl ErrorCode {
     }
 }
 
-/// A refused call: what kind of refusal, in words, and anything that helps a program.
+/// A refused call: the kind of error, a message for people, and details for programs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GatewayError {
     /// The kind of error.
     pub code: ErrorCode,
-    /// In words, and what to do next where that can be said.
+    /// What happened and, where possible, what to do next.
     pub message: String,
-    /// Anything more, for programs.
+    /// Further details, for programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Json<'static>>,
 }
 
 impl GatewayError {
-    /// An error of this code.
+    /// An error with this code. A very long message is shortened.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { code, message: bounded(message.into()), details: None }
     }
 
-    /// Whether the session could not hear the command: it is over, runs elsewhere, or has no room to write.
-    /// What it has heard before is another matter.
+    /// Whether the command did not reach the session, because it has ended, runs elsewhere or has no space
+    /// to write. This says nothing about earlier commands.
     pub fn is_unheard(&self) -> bool {
         let unheard = [ErrorCode::SessionNotFound, ErrorCode::Conflict, ErrorCode::StorageFull];
         unheard.contains(&self.code)
     }
 
-    /// The agent cannot do `what`; never dropped silently.
+    /// The agent does not support `what`. Unsupported options are refused, never silently dropped.
     pub fn unsupported(agent: &str, what: &str) -> Self {
-        Self::new(ErrorCode::Unsupported, format!("{agent} cannot take {what}"))
+        Self::new(ErrorCode::Unsupported, format!("{agent} does not support {what}"))
     }
 }
 
-/// The longest message. What a client says comes back in it, and must not come back whole.
+/// The longest message, in bytes. Messages quote the client's input, which must not be returned in full.
 const LONGEST: usize = 4096;
 
-/// The text, or its start and its end with what was left out between them.
+/// The text. If it is too long, its start and its end, with the number of bytes left out between them.
 pub(crate) fn bounded(text: String) -> String {
     if text.len() <= LONGEST {
         return text;
@@ -144,7 +145,7 @@ pub(crate) fn bounded(text: String) -> String {
     format!("{start}… ({left_out} bytes left out) …{end}")
 }
 
-/// The last place up to this one where a text can be cut.
+/// The last char boundary at or before `at`.
 fn cut_at(text: &str, at: usize) -> usize {
     (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }

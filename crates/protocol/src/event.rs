@@ -1,5 +1,4 @@
-//! The event: an envelope that the session stamps, a kind that a dialect made, and the agent's own
-//! lines.
+//! Events: an envelope that the session stamps, a kind from a dialect, and the agent's own lines.
 
 pub mod agent;
 pub mod content;
@@ -31,41 +30,41 @@ pub use turn::{TurnCompleted, TurnFailed, TurnFailure, TurnOrigin, TurnStarted};
 use crate::json::{Json, Text, WriteError, write_line, write_value};
 use crate::native::{Lines, Native};
 
-/// One entry of a session's log. It never changes once it is numbered.
+/// One entry in a session's log. It never changes once it has a number.
 #[derive(Clone, Debug, PartialEq, JsonSchema)]
 #[schemars(rename_all = "camelCase")]
 pub struct Event<'a> {
-    /// Unique over all sessions.
+    /// Unique across all sessions.
     pub id: Cow<'a, str>,
     /// The session it belongs to.
     pub session_id: Cow<'a, str>,
-    /// Dense from 1 within the session.
+    /// Starts at 1 in each session and has no gaps.
     pub seq: u64,
-    /// When the gateway had it, RFC 3339 in UTC.
+    /// When the gateway received it, RFC 3339 in UTC.
     #[schemars(extend("format" = "date-time"))]
     pub timestamp: Cow<'a, str>,
     /// What happened.
     #[schemars(flatten)]
     pub kind: EventKind<'a>,
-    /// `main`, or the id of the tool call that spawned the subagent.
+    /// `main`, or for a subagent the id of the tool call that spawned it.
     pub agent_id: Text<'a>,
-    /// The agent that spawned this one, for subagents.
+    /// For subagents, the agent that spawned this one.
     #[schemars(default, skip_serializing_if = "Option::is_none")]
     pub parent_agent_id: Option<Text<'a>>,
-    /// The agent's own lines that this event carries, in order; absent where an earlier event
-    /// carries the line.
+    /// The agent's own lines that this event carries, in order; absent if an earlier event carries the
+    /// line.
     #[schemars(skip_serializing_if = "Lines::is_empty")]
     pub native: Lines<'a>,
 }
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident($kind:ident $(in $holder:ident)?) = $wire:literal,)*) => {
-        /// What happened: the twelve types of the specification, and our extensions.
+        /// What happened: the twelve types of the specification, and agentwire's extensions.
         #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
         #[serde(tag = "type", rename_all = "camelCase")]
         pub enum EventKind<'a> {
             $($(#[$doc])* $name(kinds!(@held $kind $($holder)?)),)*
-            /// A kind that this version does not know, kept whole.
+            /// A kind that this version does not know, stored unchanged.
             #[serde(skip)]
             Unknown(UnknownKind<'a>),
         }
@@ -74,7 +73,7 @@ macro_rules! kinds {
             /// Every type name that this version knows.
             pub const NAMES: &'static [&'static str] = &[$($wire),*];
 
-            /// The `type` as it stands on the wire.
+            /// The `type` on the wire.
             pub fn name(&self) -> &str {
                 match self {
                     $(Self::$name(_) => $wire,)*
@@ -101,62 +100,62 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// The session began. Always the first event.
+    /// The session started. Always the first event.
     SessionStarted(SessionStarted in Box) = "sessionStarted",
-    /// The session is over.
+    /// The session ended.
     SessionEnded(SessionEnded) = "sessionEnded",
-    /// The agent began to work on a prompt, or by itself.
+    /// The agent started to work, on a prompt or on its own.
     TurnStarted(TurnStarted) = "turnStarted",
     /// The agent finished a turn.
     TurnCompleted(TurnCompleted in Box) = "turnCompleted",
-    /// The turn ended in any other way; the session may go on.
+    /// The turn ended in any other way; the session may continue.
     TurnFailed(TurnFailed in Box) = "turnFailed",
-    /// Text of the answer.
+    /// Text of the agent's answer.
     TextChunk(TextChunk) = "textChunk",
     /// A tool was called.
     ToolStarted(ToolStarted) = "toolStarted",
     /// Output or progress of a running tool.
     ToolProgress(ToolProgress) = "toolProgress",
-    /// The tool ran to its end, well or not.
+    /// The tool finished, with or without success.
     ToolCompleted(ToolCompleted) = "toolCompleted",
-    /// The tool did not run, or was cut off.
+    /// The tool did not run, or was interrupted.
     ToolFailed(ToolFailed) = "toolFailed",
     /// A file was changed.
     FileChanged(FileChanged in Box) = "fileChanged",
-    /// Something went wrong; by itself it ends neither turn nor session.
+    /// Something went wrong. The error itself ends neither the turn nor the session.
     Error(ErrorEvent) = "error",
     /// Text of the agent's reasoning.
     ThinkingChunk(ThinkingChunk) = "thinkingChunk",
-    /// The agent's plan or to-do list, whole.
+    /// The agent's complete plan or to-do list.
     PlanUpdated(PlanUpdated) = "planUpdated",
-    /// A subagent began.
+    /// A subagent started.
     AgentSpawned(AgentSpawned) = "agentSpawned",
     /// A subagent ended.
     AgentFinished(AgentFinished) = "agentFinished",
-    /// The agent asks and waits.
+    /// The agent asks something and waits for the answer.
     RequestRaised(RequestRaised in Box) = "requestRaised",
-    /// What the agent asked was answered or withdrawn.
+    /// A request was answered or withdrawn.
     RequestSettled(RequestSettled) = "requestSettled",
-    /// Any change of state that is none of the others.
+    /// Any other change of state.
     StatusChanged(StatusChanged in Box) = "statusChanged",
-    /// Tokens or money spent so far; for display. Sums are taken over turns.
+    /// Tokens or money spent so far, for display. Totals are computed from the turns.
     UsageReported(UsageReported in Box) = "usageReported",
-    /// A line that says nothing a unified event could carry, kept in `native`.
+    /// A line that no other event type can represent; it is in `native`.
     Other(Other) = "other",
 }
 
-/// An event type of a newer gateway.
+/// An event type from a newer gateway.
 #[derive(Clone, Debug, PartialEq, JsonSchema)]
 pub struct UnknownKind<'a> {
-    /// Its `type`.
+    /// The event's `type`.
     pub name: Cow<'a, str>,
-    /// The whole event, exactly as it was read.
+    /// The whole event, exactly as read.
     pub raw: Json<'a>,
 }
 
 impl Event<'_> {
-    /// Reads an event. A type that is not known, or a known one with a value that is not, is kept
-    /// whole as [`EventKind::Unknown`].
+    /// Reads an event. An unknown type, or a known type with an unknown value, is stored unchanged as
+    /// [`EventKind::Unknown`].
     pub fn from_json(text: &str) -> Result<Event<'static>, serde_json::Error> {
         let envelope: Envelope = serde_json::from_str(text)?;
         let kind = read_kind(&envelope.name, text).unwrap_or_else(|_| {
@@ -179,8 +178,8 @@ impl Event<'_> {
 
     /// Appends the event as one line, `\n` included.
     ///
-    /// The same text as serializing it gives, made without `flatten`: the kind is written as an
-    /// object of its own, and its braces are then taken for those of the event.
+    /// Writes the same text as serializing does, but without `flatten`: the kind is written as a separate
+    /// object, and its braces are then replaced to merge it into the event.
     pub fn write_line(&self, out: &mut Vec<u8>) -> Result<(), WriteError> {
         if let EventKind::Unknown(_) = &self.kind {
             return write_line(self, out);
@@ -223,7 +222,7 @@ impl Event<'_> {
     }
 }
 
-/// The fields that every event has. Read first; the kind's own fields are read from the same text.
+/// The fields that every event has. They are read first; the kind's own fields are read from the same text.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Envelope {
@@ -246,7 +245,7 @@ fn main_agent() -> Text<'static> {
     Text::from(crate::MAIN_AGENT)
 }
 
-/// Only for writing: `flatten` and inner tags lose nothing on the way out.
+/// Only for writing: `flatten` and internal tags lose nothing when serializing.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct EventLine<'e, 'a> {

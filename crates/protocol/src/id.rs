@@ -1,12 +1,12 @@
-//! Names of things: sessions and requests.
+//! Ids of sessions and requests.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// The `agentId` of the agent that the session started; subagents carry the id of the tool call
-/// that spawned them.
+/// The `agentId` of the agent that the session started. A subagent has the id of the tool call that spawned
+/// it.
 pub const MAIN_AGENT: &str = "main";
 
 macro_rules! id {
@@ -56,15 +56,15 @@ macro_rules! id {
 }
 
 id! {
-    /// One session of agentwire; a UUID. Not the agent's own session id, which may change.
+    /// The id of a session in agentwire, a UUID. Not the agent's own session id, which may change.
     SessionId, plain
 }
 id! {
-    /// One request that an agent raised; unique within its session.
+    /// The id of a request that an agent raised; unique within its session.
     RequestId, std::convert::identity
 }
 
-/// A UUID has one spelling here, in whichever letters it was said.
+/// Makes a UUID lower case, so that every UUID has one spelling. Other ids stay unchanged.
 fn plain(mut id: String) -> String {
     let is_uuid = id.len() == 36
         && id.bytes().enumerate().all(|(at, byte)| match at {

@@ -1,7 +1,7 @@
-//! Borrowed strings and JSON values that keep their exact text, and the line writer.
+//! Borrowed strings and JSON values that preserve their exact text, and the line writer.
 //!
-//! Events are made from slices of the agent's line. A slice of valid JSON need not be decoded and
-//! encoded again to stand inside another JSON text: [`Text`] and [`Json`] write it as it is.
+//! Events are made from slices of the agent's line. A slice of valid JSON can be embedded in another JSON
+//! text without decoding and encoding it again: [`Text`] and [`Json`] write it unchanged.
 
 mod line;
 mod object;
@@ -17,8 +17,8 @@ use serde_json::value::RawValue;
 pub use line::{WriteError, has_separator, on_one_line, write_line, write_value};
 pub use object::JsonObject;
 
-/// The name by which serde_json's serializer knows a fragment that is to be written as it is.
-/// It belongs to `RawValue`, whose safe constructors all parse the text again; ours was parsed.
+/// The name by which serde_json's serializer recognizes a fragment to write unchanged. It belongs to
+/// `RawValue`, whose safe constructors all parse the text again; ours is parsed already. The test
 /// `raw_fragments_are_written_as_they_are` fails if serde_json ever renames it.
 const RAW_FRAGMENT: &str = "$serde_json::private::RawValue";
 
@@ -39,17 +39,17 @@ impl<'a> Text<'a> {
         Self(Form::Plain(text.into()))
     }
 
-    /// Plain text that is known when the program is built.
+    /// Plain text from a constant.
     pub const fn fixed(text: &'static str) -> Text<'static> {
         Text(Form::Plain(Cow::Borrowed(text)))
     }
 
-    /// A JSON string with its quotes, as found in a text that was checked to be JSON on one line.
+    /// A JSON string with its quotes, taken from a text that was checked to be JSON on one line.
     pub fn quoted(json: &'a str) -> Self {
         Self(Form::Quoted(Cow::Borrowed(json)))
     }
 
-    /// The text, decoded if it has to be.
+    /// The text, decoded if necessary.
     pub fn decode(&self) -> Cow<'_, str> {
         match &self.0 {
             Form::Plain(text) => Cow::Borrowed(text),
@@ -57,7 +57,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Whether there is no character in it.
+    /// Whether the text has no characters.
     pub fn is_empty(&self) -> bool {
         match &self.0 {
             Form::Plain(text) => text.is_empty(),
@@ -65,7 +65,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// A copy that borrows nothing.
+    /// An owned copy.
     pub fn into_owned(self) -> Text<'static> {
         Text(match self.0 {
             Form::Plain(text) => Form::Plain(Cow::Owned(text.into_owned())),
@@ -145,8 +145,8 @@ impl JsonSchema for Text<'_> {
     }
 }
 
-/// Any JSON value, kept as its exact text. It holds nothing that a reader might split a line at, so
-/// that it can stand on any line as it is.
+/// Any JSON value, stored as its exact text. It contains nothing that a reader might take for a line end,
+/// so it can be embedded in any line unchanged.
 #[derive(Clone)]
 pub struct Json<'a>(Cow<'a, str>);
 
@@ -156,12 +156,12 @@ impl Json<'static> {
 }
 
 impl<'a> Json<'a> {
-    /// A value whose text the caller knows to be JSON on one line ([`on_one_line`]). Nothing is checked.
+    /// A value whose text the caller knows to be JSON on one line ([`on_one_line`]). Not checked.
     pub fn trusted(text: impl Into<Cow<'a, str>>) -> Self {
         Self(text.into())
     }
 
-    /// Any value that serde can write; `null` if it cannot.
+    /// Any value that serde can write; `null` if writing fails.
     pub fn of(value: &impl Serialize) -> Json<'static> {
         let mut text = Vec::new();
         let written = write_value(value, &mut text);
@@ -171,7 +171,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// Checks the text, then keeps it.
+    /// Checks the text, then stores it on one line ([`on_one_line`]).
     pub fn parse(text: &'a str) -> Result<Self, serde_json::Error> {
         let value: &RawValue = serde_json::from_str(text)?;
         Ok(Self(on_one_line(value.get())))
@@ -182,17 +182,17 @@ impl<'a> Json<'a> {
         &self.0
     }
 
-    /// The exact text, to keep.
+    /// The exact text, owned.
     pub fn into_text(self) -> String {
         self.0.into_owned()
     }
 
-    /// Decodes it.
+    /// Decodes the value.
     pub fn read<T: de::DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_str(&self.0)
     }
 
-    /// A copy that borrows nothing.
+    /// An owned copy.
     pub fn into_owned(self) -> Json<'static> {
         Json(Cow::Owned(self.0.into_owned()))
     }

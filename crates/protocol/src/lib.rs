@@ -1,7 +1,7 @@
-//! What agentwire says: events, commands, errors and ids. Data only.
+//! The types of agentwire's protocol: events, commands, errors and ids. Data only.
 //!
-//! This crate does no I/O and reads no clock. It knows no agent's wire and no front's wire;
-//! those are in `agentwire-dialects`.
+//! This crate does no I/O and reads no clock. It knows neither the wire of an agent nor the wire of a
+//! front; those are in `agentwire-dialects`.
 
 #![warn(missing_docs)]
 

@@ -14,27 +14,27 @@ use crate::json::Json;
 /// One line of an agent, without its line end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Native<'a> {
-    /// The wire it speaks.
+    /// The dialect of the line.
     pub dialect: Cow<'a, str>,
-    /// Where it said it.
+    /// The stream it was sent on.
     pub stream: Stream,
-    /// What it said.
+    /// The content.
     pub line: NativeLine<'a>,
-    /// The output ended before the line did: there was no `\n` after it.
+    /// The output ended without a `\n` after this line.
     pub unterminated: bool,
 }
 
-/// The lines that an event carries: lent while it is made, owned once it is read.
+/// The lines that an event carries: borrowed while the event is made, owned once it is read.
 #[derive(Clone)]
 pub enum Lines<'a> {
-    /// Lent.
+    /// Borrowed.
     Lent(&'a [Native<'a>]),
     /// Owned.
     Owned(Vec<Native<'a>>),
 }
 
 impl Lines<'_> {
-    /// Whether an earlier event carries the line, or there is none.
+    /// Whether there are no lines, or an earlier event carries them.
     pub fn is_empty(&self) -> bool {
         (**self).is_empty()
     }
@@ -82,26 +82,27 @@ impl JsonSchema for Lines<'_> {
     }
 }
 
-/// Where an agent said something.
+/// The stream that a line was sent on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Stream {
-    /// Its protocol.
+    /// The agent's protocol.
     Stdout,
-    /// Its log.
+    /// The agent's log.
     Stderr,
-    /// What it was told.
+    /// Input to the agent.
     Stdin,
 }
 
-/// The bytes of a line, in the plainest form that keeps them.
+/// The bytes of a line, in the simplest form that preserves them.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NativeLine<'a> {
-    /// JSON that any strict parser takes: embedded as it is.
+    /// JSON that any strict parser accepts: embedded unchanged.
     Json(Json<'a>),
-    /// UTF-8 that is not: as a string. Where it is long and a string would grow much by escapes, in base64.
+    /// UTF-8 that is not such JSON: written as a string, or in base64 if it is long and escaping would make
+    /// it much longer.
     Text(Cow<'a, str>),
-    /// Not UTF-8: in base64.
+    /// Not UTF-8: written in base64.
     Bytes(Cow<'a, [u8]>),
 }
 
@@ -117,7 +118,7 @@ impl NativeLine<'_> {
 }
 
 impl Native<'_> {
-    /// Appends what the agent wrote: the line and, unless its output ended first, `\n`.
+    /// Appends what the agent wrote: the line and `\n`, unless the output ended before the `\n`.
     pub fn write_to(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(self.line.bytes());
         if !self.unterminated {
@@ -146,11 +147,11 @@ impl Serialize for Native<'_> {
     }
 }
 
-/// A text that is longer is written in base64 where that is shorter.
+/// A longer text is written in base64 if that is shorter.
 const LONG_TEXT: usize = 64 << 10;
 
-/// Whether a text is long and would grow by more than base64 does, because much of it must be escaped: as
-/// a string, a line of control characters would become six times as long.
+/// Whether a text is long and escaping would add more to it than base64 does. As a string, a line of
+/// control characters would become six times as long.
 fn is_costly(text: &str) -> bool {
     let added = |byte: u8| match byte {
         b'"' | b'\\' | b'\n' | b'\r' | b'\t' => 1,
@@ -174,7 +175,7 @@ struct NativeFields {
     base64: Option<String>,
 }
 
-/// A line may be `null`, which an `Option` would take for absent.
+/// A line may be `null`, which an `Option` would read as absent.
 fn even_null<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Json<'static>>, D::Error> {
@@ -190,7 +191,11 @@ impl<'de> Deserialize<'de> for Native<'static> {
             (None, None, Some(text)) => {
                 NativeLine::Bytes(Cow::Owned(BASE64.decode(text).map_err(de::Error::custom)?))
             }
-            _ => return Err(de::Error::custom("a native line has one of json, text, base64")),
+            _ => {
+                return Err(de::Error::custom(
+                    "a native line must have exactly one of json, text, base64",
+                ));
+            }
         };
         Ok(Native {
             dialect: Cow::Owned(fields.dialect),
@@ -212,12 +217,12 @@ impl JsonSchema for Native<'_> {
             "description": "One line of an agent, byte for byte.",
             "type": "object",
             "properties": {
-                "dialect": { "type": "string", "description": "The wire it speaks." },
+                "dialect": { "type": "string", "description": "The dialect of the line." },
                 "stream": stream,
-                "unterminated": { "type": "boolean", "description": "There was no line end after it." },
-                "json": { "description": "The exact text, embedded, when any strict JSON parser takes it." },
-                "text": { "type": "string", "description": "The exact text, when it is UTF-8 but not such JSON." },
-                "base64": { "type": "string", "description": "The exact bytes, when they are not UTF-8, or are long and mostly need escapes." }
+                "unterminated": { "type": "boolean", "description": "The output ended without a line end after this line." },
+                "json": { "description": "The exact text, embedded, if any strict JSON parser accepts it." },
+                "text": { "type": "string", "description": "The exact text, if it is UTF-8 but not such JSON." },
+                "base64": { "type": "string", "description": "The exact bytes, if they are not UTF-8, or are long and mostly need escapes." }
             },
             "required": ["dialect", "stream"],
             "oneOf": [
@@ -246,7 +251,7 @@ mod tests {
         written
     }
 
-    /// What mostly needs escapes grows by a third at most; all else stays a string that can be read.
+    /// A text that mostly needs escapes grows by a third at most; any other text stays a readable string.
     #[test]
     fn a_long_line_of_control_characters_grows_little() {
         let text = "\u{1}".repeat(3 * LONG_TEXT);

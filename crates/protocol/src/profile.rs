@@ -1,4 +1,4 @@
-//! Two ways to show a log: `full`, and `core` for readers that know only the specification.
+//! Two views of a log: `full`, and `core` for readers that only know the specification.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,8 +11,8 @@ use crate::native::Lines;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Profile {
-    /// Only the twelve types of the specification, without `native`; each validates against its
-    /// schema.
+    /// Only the twelve types of the specification, without `native`. Each event validates against the
+    /// specification's schema.
     Core,
     /// Everything.
     #[default]
@@ -20,7 +20,7 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// The event as this profile shows it, or nothing if it leaves it out.
+    /// The event as this profile shows it, or nothing if the profile omits it.
     pub fn show<'a>(self, mut event: Event<'a>) -> Option<Event<'a>> {
         if self == Self::Full {
             return Some(event);

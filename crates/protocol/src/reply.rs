@@ -1,4 +1,4 @@
-//! What the gateway answers, over HTTP and on every line alike.
+//! The gateway's replies, the same over HTTP and on lines.
 
 use std::collections::BTreeMap;
 
@@ -17,45 +17,45 @@ use crate::summary::SessionSummary;
 pub struct SessionList {
     /// Newest first.
     pub sessions: Vec<SessionSummary>,
-    /// The `after` of the next page, if there is one.
+    /// The value of `after` for the next page, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<SessionId>,
 }
 
 impl SessionList {
-    /// How many a page has, unless it is said.
+    /// The default page size.
     pub const PAGE: usize = 50;
-    /// How many it may have.
+    /// The maximum page size.
     pub const LIMIT: usize = 500;
 }
 
-/// A session, and what it runs with.
+/// A session and its config.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SessionDetails {
-    /// The session as it stands in a list.
+    /// The session as it appears in a list.
     #[serde(flatten)]
     pub summary: SessionSummary,
-    /// Without secrets.
+    /// The config, without secrets.
     pub config: SessionConfig,
 }
 
-/// A session that is attached to.
+/// A session that the client attached to.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Attached {
-    /// The session as it stands in a list.
+    /// The session as it appears in a list.
     #[serde(flatten)]
     pub session: SessionSummary,
-    /// Whether anything is missing.
+    /// Whether events are missing.
     pub resume: Resume,
 }
 
-/// Whether a client that has read up to there can go on without a gap.
+/// Whether a client can continue from its last event without a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Resume {
-    /// It gets every event after the last that it knows.
+    /// The client gets every event after its last one.
     Exact,
-    /// It knows events that this log does not have: it was another log, or one that was cut.
+    /// The client has events that this log does not have: it read another log, or the log was truncated.
     Missing {
         /// The first of them.
         from: u64,
@@ -65,8 +65,8 @@ pub enum Resume {
 }
 
 impl Resume {
-    /// For a client that knows the events up to `after`, where there are `last`; and the event after
-    /// which it goes on.
+    /// For a client that has the events up to `after`, in a log whose last event is `last`. Also returns
+    /// the event after which to continue.
     pub fn of(after: u64, last: u64) -> (Self, u64) {
         match after <= last {
             true => (Self::Exact, after),
@@ -75,60 +75,60 @@ impl Resume {
     }
 }
 
-/// A prompt that was taken.
+/// An accepted prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PromptResult {
-    /// Under which it was taken; the turn that works on it names it.
+    /// The id of the prompt; the turn that works on it names it.
     pub message_id: String,
-    /// It was taken before.
+    /// The prompt was already accepted before.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repeated: bool,
 }
 
-/// A turn that was stopped.
+/// An interrupted turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InterruptResult {
-    /// The prompts that wait all the same, by the ids under which they were taken.
+    /// The `messageId`s of the prompts that are still queued.
     pub still_queued: Vec<String>,
-    /// With `cancelQueued`: those that were given up.
+    /// With `cancelQueued`: the `messageId`s of the cancelled prompts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancelled: Option<Vec<String>>,
 }
 
-/// What waits for an answer, oldest first.
+/// Open requests, oldest first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RequestList {
     /// The requests.
     pub requests: Vec<OpenRequest>,
 }
 
-/// What an agent asks and waits for, as it was asked.
+/// An open request, as it was raised.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OpenRequest {
-    /// The session that asks.
+    /// The session of the request.
     pub session_id: SessionId,
-    /// The agent within it that asks.
+    /// The agent within the session that raised it.
     pub agent_id: String,
-    /// The agent that spawned that one.
+    /// The agent that spawned that agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent_agent_id: Option<String>,
-    /// When it was asked.
+    /// When it was raised.
     pub raised_at: String,
-    /// The number of the event that tells it.
+    /// The number of the event that raised it.
     pub seq: u64,
-    /// Always `open`: one that is settled is not told.
+    /// Always `open`; settled requests are not listed.
     pub state: RequestState,
-    /// What is asked.
+    /// The request itself.
     #[serde(flatten)]
     pub request: RequestRaised<'static>,
 }
 
 impl OpenRequest {
-    /// What that event asks, if it asks. A kind that is not known here waits for an answer too: it is
-    /// [`RequestKind::Other`].
+    /// The request that this event raises, if it does. A request of an unknown kind waits for an answer
+    /// too; it becomes [`RequestKind::Other`].
     pub fn of(event: &Event<'_>) -> Option<Self> {
         let request = match &event.kind {
             EventKind::RequestRaised(request) => (**request).clone().into_owned(),
@@ -149,7 +149,7 @@ impl OpenRequest {
     }
 }
 
-/// Reads a request, also of a kind that is not known here.
+/// Reads a request, even if its kind is unknown.
 fn raised(text: &str) -> Result<RequestRaised<'static>, serde_json::Error> {
     let read = |text: &str| Ok(serde_json::from_str::<RequestRaised<'_>>(text)?.into_owned());
     read(text).or_else(|_| {
@@ -159,15 +159,15 @@ fn raised(text: &str) -> Result<RequestRaised<'static>, serde_json::Error> {
     })
 }
 
-/// How a request stands.
+/// The state of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum RequestState {
-    /// It waits.
+    /// It waits for an answer.
     Open,
 }
 
-// What is kept as it was written cannot be read through `flatten`: the parts are read one by one.
+// A `Json` value cannot be read through `flatten`, so the parts are read one by one.
 
 impl<'de> Deserialize<'de> for SessionDetails {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
@@ -213,40 +213,40 @@ fn part<'w, T: Deserialize<'w>, E: serde::de::Error>(whole: &'w Json<'static>) -
     serde_json::from_str(whole.get()).map_err(E::custom)
 }
 
-/// A command that was done, as a line tells it.
+/// The reply to a command that succeeded.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "DoneFrame")]
 pub struct DoneFrame<'r, T> {
-    /// The command's, if it had one.
+    /// The id of the command, if it had one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: &'r Option<Json<'static>>,
-    /// What it is goes by the command, see `Replies`.
+    /// The type depends on the command, see `Replies`.
     pub reply: T,
 }
 
-/// A command that was refused, and changed nothing; or, without an `id`, what happened to the wire.
+/// A command that was refused and changed nothing; or, without an `id`, a problem with the connection.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ErrorFrame<'r> {
-    /// The command's, if it had one.
+    /// The id of the command, if it had one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: &'r Option<Json<'static>>,
-    /// Why.
+    /// Why it was refused.
     pub error: &'r GatewayError,
 }
 
-/// What a line says of a command.
+/// The reply to a command.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 pub enum ReplyFrame {
-    /// It was done.
+    /// The command succeeded.
     Done(DoneFrame<'static, Json<'static>>),
-    /// It was refused.
+    /// The command was refused.
     Refused(ErrorFrame<'static>),
 }
 
-/// What is replied, by the command.
+/// The replies by command.
 #[derive(JsonSchema)]
-#[expect(dead_code, reason = "it is a table of types")]
+#[expect(dead_code, reason = "only used for its schema")]
 pub struct Replies {
     start: SessionSummary,
     attach: Attached,
@@ -255,11 +255,11 @@ pub struct Replies {
     stop: Nothing,
     finish: Nothing,
     settle: Nothing,
-    /// What the agent says.
+    /// The agent's reply.
     configure: Json<'static>,
-    /// What the agent says.
+    /// The agent's reply.
     query: Json<'static>,
-    /// What the agent says.
+    /// The agent's reply.
     rewind: Json<'static>,
     list: SessionList,
     show: SessionDetails,
@@ -267,6 +267,6 @@ pub struct Replies {
     detach: Nothing,
 }
 
-/// `{}`: there is nothing to say.
+/// An empty reply, `{}`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Nothing {}

@@ -1,4 +1,4 @@
-//! JSON Schema of what goes over the wire, generated from the types.
+//! JSON Schemas of the wire formats, generated from the types.
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::{Transform as _, transform_subschemas};
@@ -10,7 +10,7 @@ use crate::event::Event;
 use crate::reply::{Replies, ReplyFrame};
 use crate::session::SessionRequest;
 
-/// A schema, or schemas by their names.
+/// A schema, or a map from names to schemas.
 type Fields = Map<String, Value>;
 
 /// The schema of an event, as `agentwire schema event` prints it.
@@ -23,15 +23,15 @@ pub fn request() -> Schema {
     generate::<SessionRequest>("agentwire session request")
 }
 
-/// The schema of what a client says on a line, as `agentwire schema command` prints it.
+/// The schema of a client's line, as `agentwire schema command` prints it.
 pub fn command() -> Schema {
     let generator = SchemaSettings::draft2020_12().into_generator();
     let shape = generator.into_root_schema_for::<CommandShape>();
     whole(finish(shape, "agentwire command frame"), spread_command)
 }
 
-/// The schema of what a line says of a command, as `agentwire schema reply` prints it. Its definition
-/// `Replies` has what is replied to which command.
+/// The schema of a reply to a command, as `agentwire schema reply` prints it. Its definition `Replies` says
+/// which command gets which reply.
 pub fn reply() -> Schema {
     let mut generator = generator();
     generator.subschema_for::<Replies>();
@@ -52,7 +52,7 @@ fn finish(mut schema: Schema, title: &str) -> Schema {
     schema
 }
 
-/// Spreads what a schema describes, within the definitions that it has with it.
+/// Expands a schema, using its own definitions.
 fn whole(mut schema: Schema, spread: fn(&mut Fields, &mut Fields, &str) -> Vec<String>) -> Schema {
     let Some(Value::Object(mut definitions)) = schema.remove("$defs") else { return schema };
     let mut thing = std::mem::take(schema.ensure_object());
@@ -62,18 +62,17 @@ fn whole(mut schema: Schema, spread: fn(&mut Fields, &mut Fields, &str) -> Vec<S
     thing.into()
 }
 
-/// Makes one object of each type of event, with the fields that all have and its own, and of the event a
-/// choice among them by `type`. A derived schema says it by parts beside a `$ref`, which most programs that
-/// make types of schemas pass over. `place` is where definitions stand. Gives the names of the parts, which
-/// may now be in no use.
+/// Makes one object per event type, with the common fields and its own, and turns the event into a choice
+/// among them by `type`. A derived schema puts the parts next to a `$ref`, which most code generators
+/// ignore. `place` is the path of the definitions. Returns the names of the parts, which may now be unused.
 pub fn spread_event(event: &mut Fields, definitions: &mut Fields, place: &str) -> Vec<String> {
     let (spread, parts) = spread(event, definitions, place, "type", "Event");
     definitions.extend(spread.into_iter().map(|(_, name, whole)| (name, whole.into())));
     parts
 }
 
-/// The same of a command frame, by `command`. A field that a command does not have is refused, but of what
-/// stops something.
+/// The same for a command frame, by `command`. Unknown fields are refused, except in commands that stop
+/// something.
 pub fn spread_command(frame: &mut Fields, definitions: &mut Fields, place: &str) -> Vec<String> {
     let (spread, parts) = spread(frame, definitions, place, "command", "Command");
     for (command, name, mut whole) in spread {
@@ -90,7 +89,7 @@ pub fn spread_command(frame: &mut Fields, definitions: &mut Fields, place: &str)
     parts
 }
 
-/// An object of several kinds: the value of its tag, its name, and the object.
+/// One variant of an object: the value of its tag, its name, and the object.
 type Kind = (String, String, Fields);
 
 fn spread(
@@ -135,7 +134,7 @@ fn spread(
     (spread, parts)
 }
 
-/// Takes those definitions out to which nothing refers, neither a definition nor the document.
+/// Removes those of the named definitions that neither another definition nor the document refers to.
 pub fn forget(names: &[String], definitions: &mut Fields, place: &str, document: &Value) {
     for name in names {
         let reference = Value::from(format!("{place}{name}"));
@@ -156,7 +155,7 @@ fn refers(schema: &Value, reference: &Value) -> bool {
     }
 }
 
-/// Takes `null` out of a schema: what is optional is left out, never `null`.
+/// Removes `null` from a schema: an optional value is left out, never `null`.
 pub fn without_null(schema: &mut Schema) {
     transform_subschemas(&mut (without_null as fn(&mut Schema)), schema);
     let Some(fields) = schema.as_object_mut() else { return };

@@ -1,4 +1,4 @@
-//! A session: of which agent, and how one is asked for.
+//! Sessions: the agents, and the request for a session.
 
 mod config;
 
@@ -32,14 +32,14 @@ pub enum AgentType {
     Codex,
     /// Gemini CLI.
     Gemini,
-    /// Any agent that speaks the Agent Client Protocol.
+    /// Any agent that supports the Agent Client Protocol.
     Acp,
     /// The agent built into agentwire.
     Demo,
 }
 
 impl AgentType {
-    /// The name as it stands on the wire.
+    /// The name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Claude => "claude",
@@ -50,10 +50,10 @@ impl AgentType {
         }
     }
 
-    /// Every agent, in the order in which one is chosen.
+    /// Every agent, in order of preference.
     pub const ALL: [Self; 5] = [Self::Claude, Self::Codex, Self::Gemini, Self::Acp, Self::Demo];
 
-    /// Stands for an agent that is not known.
+    /// The type for an agent that agentwire does not know by name.
     pub const ANY: Self = Self::Acp;
 
     /// Every name, in the same order.
@@ -62,7 +62,7 @@ impl AgentType {
         [first.as_str(), second.as_str(), third.as_str(), fourth.as_str(), fifth.as_str()]
     };
 
-    /// The agent that a `core` event names: the specification knows three.
+    /// The agent type in a `core` event: the specification only has three.
     pub fn core(self) -> Self {
         match self {
             Self::Demo => Self::Claude,
@@ -78,52 +78,52 @@ impl fmt::Display for AgentType {
     }
 }
 
-/// By the name as it stands on the wire.
+/// Parses the name on the wire.
 impl FromStr for AgentType {
     type Err = GatewayError;
 
     fn from_str(name: &str) -> Result<Self, GatewayError> {
         Self::ALL.into_iter().find(|agent| agent.as_str() == name).ok_or_else(|| {
             let names = Self::NAMES.join(", ");
-            let message = format!("there is no agent {name}; there are {names}");
+            let message = format!("unknown agent {name}; use one of {names}");
             GatewayError::new(ErrorCode::InvalidMessage, message)
         })
     }
 }
 
-/// A session that is wanted.
+/// A request for a session, from any front.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewSession {
-    /// Which agent.
+    /// The agent.
     pub agent: AgentType,
-    /// What to work on first.
+    /// The first prompt.
     pub prompt: Option<Prompt>,
-    /// The session to go on with.
+    /// The session to resume or fork.
     pub resume: Option<SessionId>,
-    /// Go on from what is resumed in a session of its own.
+    /// Copy the conversation of the resumed session into a new session.
     pub fork: bool,
-    /// The agent's own id of a session to go on with that is not in the log.
+    /// The agent's own id of a session to resume that is not in agentwire's log.
     pub native_resume: Option<String>,
-    /// The id it shall have; a new one, if left out.
+    /// The id of the session; a new one if omitted.
     pub id: Option<SessionId>,
-    /// What it runs with. Of a session that is resumed or forked, what is left out stays as it was.
+    /// The config. When a session is resumed or forked, omitted fields stay as they were.
     pub config: SessionConfig,
-    /// `config` is the whole: of a session that is resumed or forked nothing stays but its directory.
+    /// `config` is complete: a resumed or forked session keeps nothing except its directory.
     pub replaces_config: bool,
-    /// Sent twice, it counts once.
+    /// An idempotency key: a request sent twice counts once.
     pub key: Option<String>,
-    /// The client that starts it, by a name that no other client has. No wire carries this: the server knows it
-    /// from the client's token.
+    /// A name that no other client has, for the client that starts the session. Not on the wire: the server
+    /// knows it from the client's token.
     pub client: Option<String>,
-    /// Who starts it may not do everything: it resumes no session without the guards of the operator. No
-    /// wire carries this; the server knows it from the client's token.
+    /// The client that starts the session does not have full rights, so it cannot resume an operator's
+    /// session without the operator's guards. Not on the wire: the server knows it from the client's token.
     pub is_limited: bool,
-    /// Its hooks have the agent's own names: one that is not known here is passed on, and not refused.
+    /// The hooks have the agent's own names. An unknown name is passed on, not refused.
     pub has_native_hooks: bool,
 }
 
 impl NewSession {
-    /// A session of an agent, with nothing said of it.
+    /// A request with only an agent.
     pub fn of(agent: AgentType) -> Self {
         Self {
             agent,
@@ -143,15 +143,15 @@ impl NewSession {
 }
 
 impl NewSession {
-    /// How many characters a key may have.
+    /// The longest key, in characters.
     pub const KEY_LIMIT: usize = 255;
 
-    /// Whether a client may send that as its key.
+    /// Whether a client may use this text as its key.
     pub fn is_key(text: &str) -> bool {
         (1..=Self::KEY_LIMIT).contains(&text.chars().count())
     }
 
-    /// Whether the session is one that was before, under the same id.
+    /// Whether this continues an existing session under the same id.
     pub fn goes_on(&self) -> bool {
         self.resume.is_some() && !self.fork
     }
@@ -180,7 +180,7 @@ struct GivenConfig {
 #[serde(rename_all = "camelCase")]
 #[schemars(deny_unknown_fields)]
 pub struct SessionRequest {
-    /// Which agent.
+    /// The agent.
     pub agent_type: AgentType,
     /// The first prompt.
     #[schemars(length(max = 100_000))]
@@ -188,27 +188,27 @@ pub struct SessionRequest {
     /// The session to resume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    /// Go on from it in a session of its own.
+    /// Copy the conversation of `sessionId` into a new session.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fork: bool,
-    /// What it runs with.
+    /// The config.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<SessionConfig>,
 }
 
 impl SessionRequest {
-    /// A session of an agent that works on this.
+    /// A request with an agent and a prompt.
     pub fn new(agent_type: AgentType, prompt: impl Into<String>) -> Self {
         Self { agent_type, prompt: prompt.into(), session_id: None, fork: false, config: None }
     }
 
-    /// With these settings.
+    /// Sets the config.
     pub fn with_config(mut self, config: SessionConfig) -> Self {
         self.config = Some(config);
         self
     }
 
-    /// Reads a request and checks its bounds. What it does not know it refuses by name.
+    /// Reads a request and checks its limits. An unknown field is refused; the error names it.
     pub fn from_json(text: &str) -> Result<Self, GatewayError> {
         let failed =
             |why: &dyn std::fmt::Display| format!("failed to read the session request: {why}");
@@ -216,13 +216,13 @@ impl SessionRequest {
             .map_err(|error| GatewayError::new(ErrorCode::InvalidJson, failed(&error)))?;
         let invalid = |why: String| GatewayError::new(ErrorCode::InvalidMessage, failed(&why));
         let mut fields: strict::Fields = strict::read(json.get()).map_err(invalid)?;
-        // Said or not, it means the same.
+        // `false` means the same as absence.
         if fields.get("fork").is_some_and(|fork| fork.get() == "false") {
             fields.remove("fork");
         }
         let json = Json::of(&fields);
         let request: Self = strict::whole(&json).map_err(invalid)?;
-        // What is nothing is kept by no field, whatever its name.
+        // `whole` ignores unknown fields that are empty, so the names are checked too.
         let given: GivenConfig = strict::read(json.get()).map_err(invalid)?;
         let given = given.config.unwrap_or_default();
         let is_unknown = |name: &&String| !SessionConfig::FIELDS.contains(&name.as_str());
@@ -233,24 +233,20 @@ impl SessionRequest {
         Ok(request)
     }
 
-    /// Checks the bounds that types cannot.
+    /// Checks the limits that the types cannot express.
     pub fn check(&self) -> Result<(), GatewayError> {
         let invalid = |message: String| Err(GatewayError::new(ErrorCode::InvalidMessage, message));
         let length = self.prompt.chars().count();
         if length > PROMPT_LIMIT {
-            return invalid(format!(
-                "prompt has {length} characters, at most {PROMPT_LIMIT} are taken"
-            ));
+            return invalid(format!("prompt has {length} characters; the limit is {PROMPT_LIMIT}"));
         }
         if self.fork && self.session_id.is_none() {
-            return invalid(
-                "a fork needs the sessionId of the session that it goes on from".into(),
-            );
+            return invalid("a fork needs the sessionId of the session to fork".into());
         }
         let Some(config) = &self.config else { return Ok(()) };
         let agent = self.agent_type.as_str();
         if let Some(other) = config.agent_type.as_deref().filter(|other| *other != agent) {
-            return invalid(format!("agentType is {agent}, and config.agentType is {other}"));
+            return invalid(format!("agentType is {agent}, but config.agentType is {other}"));
         }
         config.check().or_else(invalid)
     }

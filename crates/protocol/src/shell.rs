@@ -1,6 +1,6 @@
-//! Words for a shell: what a message tells a person to type.
+//! Quotes words for commands that messages tell people to type.
 
-/// A word that a shell reads as this text, whatever is in it. Always in quotes.
+/// Quotes a word so that a shell reads exactly this text. The result always has quotes.
 pub fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }

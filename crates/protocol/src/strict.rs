@@ -1,5 +1,5 @@
-//! Reads what clients say, and refuses by its name what would be dropped: a setting that is misspelt
-//! must not count as one that was never given.
+//! Reads clients' input and refuses fields that would be dropped, by name: a misspelt setting must not
+//! count as one that was never given.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,8 +12,8 @@ use serde_json::Value;
 use crate::error::bounded;
 use crate::json::Json;
 
-/// The fields of an object that a client said, each of them once: of a doubled name one value would be
-/// dropped, and readers do not agree which.
+/// The fields of a client's object, each of them once. For a repeated name, one value would be dropped, and
+/// readers do not agree on which.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct Fields(BTreeMap<String, Json<'static>>);
@@ -73,24 +73,24 @@ impl<'de> Deserialize<'de> for Fields {
     }
 }
 
-/// Reads an object that may be left out, each of its fields once.
+/// Reads an optional object, in which each field may appear once.
 pub fn once<'de, D: Deserializer<'de>>(
     field: D,
 ) -> Result<Option<BTreeMap<String, Json<'static>>>, D::Error> {
     Ok(Option::<Fields>::deserialize(field)?.map(|fields| fields.0))
 }
 
-/// Reads what is known to be JSON. What is wrong is reported with the path of the field.
+/// Reads a text that is known to be JSON. An error names the path of the field.
 pub fn read<T: DeserializeOwned>(json: &str) -> Result<T, String> {
     let mut reader = serde_json::Deserializer::from_str(json);
     serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let what = match words(error.inner()) {
-            // All that the reader says of a type where it wants one of several words.
-            what if what == "expected value" => "it is of the wrong type".to_owned(),
+            // serde_json reports only this for a wrong type where an enum is expected.
+            what if what == "expected value" => "it has the wrong type".to_owned(),
             what => what,
         };
         let path = error.path().to_string();
-        // A field that nobody knows has no place.
+        // An unknown field has no path.
         match path.trim_end_matches('?').trim_end_matches('.') {
             "" => bounded(what),
             path => bounded(format!("{path}: {what}")),
@@ -98,7 +98,7 @@ pub fn read<T: DeserializeOwned>(json: &str) -> Result<T, String> {
     })
 }
 
-/// Reads a value, and refuses what of it would be dropped.
+/// Reads a value and refuses fields that would be dropped.
 pub fn whole<T: DeserializeOwned + Serialize>(value: &Json<'_>) -> Result<T, String> {
     let taken: T = read(value.get())?;
     let kept = serde_json::to_value(&taken).unwrap_or_default();
@@ -108,13 +108,13 @@ pub fn whole<T: DeserializeOwned + Serialize>(value: &Json<'_>) -> Result<T, Str
     }
 }
 
-/// What is wrong, without where: the client never saw the text that it stands in.
+/// The error without its position: the client never saw the text that the position refers to.
 pub(crate) fn words(error: &serde_json::Error) -> String {
     let error = error.to_string();
     error.split(" at line ").next().unwrap_or_default().to_owned()
 }
 
-/// The first field that was given and not kept, by its path.
+/// The path of the first field that was given but not read.
 fn dropped(given: &Value, kept: &Value) -> Option<String> {
     match (given, kept) {
         (Value::Object(given), Value::Object(kept)) => {
@@ -126,7 +126,7 @@ fn dropped(given: &Value, kept: &Value) -> Option<String> {
         (Value::Array(given), Value::Array(kept)) => {
             given.iter().zip(kept).find_map(|(given, kept)| dropped(given, kept))
         }
-        // serde takes a list for an object whose fields come in order.
+        // serde accepts a list as an object whose fields are in order.
         (Value::Array(given), Value::Object(_)) => given.first().map(Value::to_string),
         _ => None,
     }

@@ -1,4 +1,4 @@
-//! What is known of a session as a whole.
+//! The summary of a session.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,28 +8,28 @@ use crate::id::SessionId;
 use crate::session::{AgentType, ApprovalMode};
 use crate::usage::{TokenUsage, plus_cost};
 
-/// What a session does now.
+/// The current state of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum SessionState {
-    /// Its agent starts.
+    /// The agent is starting.
     Starting,
-    /// It waits for a prompt.
+    /// The agent waits for a prompt.
     Idle,
-    /// It works on one.
+    /// The agent is working.
     Working,
-    /// It waits for somebody to allow or deny.
+    /// The agent waits for permission.
     WaitingPermission,
-    /// It waits for somebody to answer.
+    /// The agent waits for an answer to a question.
     WaitingQuestion,
-    /// It works, but has said nothing for long.
+    /// The agent is working, but has sent nothing for a long time.
     Stalled,
-    /// It is over; it may be resumed.
+    /// The session has ended; it may be resumed.
     Ended,
 }
 
 impl SessionState {
-    /// The name as it stands on the wire.
+    /// The name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Starting => "starting",
@@ -47,79 +47,79 @@ impl SessionState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum TurnEnd {
-    /// As it should.
+    /// It finished normally.
     Completed,
-    /// By an error or at a limit.
+    /// It failed with an error or at a limit.
     Failed,
-    /// By somebody's wish.
+    /// Someone interrupted it.
     Interrupted,
 }
 
-/// A session as it stands in a list.
+/// A session as it appears in a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionSummary {
     /// A UUID.
     pub id: SessionId,
-    /// Which agent.
+    /// The agent.
     pub agent_type: AgentType,
-    /// What it does now.
+    /// The current state.
     pub state: SessionState,
-    /// How it ended.
+    /// Why it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<SessionEndReason>,
-    /// What went wrong, if something did.
+    /// What went wrong, if anything did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The first words of its first prompt, or the title the agent gave it.
+    /// The first words of the first prompt, or the title that the agent gave it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Where it works.
+    /// The working directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub working_directory: Option<String>,
     /// The model in use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// When the gateway asks.
+    /// When the gateway asks for approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval_mode: Option<ApprovalMode>,
-    /// The wire over which the agent is driven.
+    /// The driver of the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver: Option<String>,
-    /// The agent's own id of the session, by which it resumes.
+    /// The agent's own session id, which it needs to resume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub native_session_id: Option<String>,
-    /// The agent's version, as it says.
+    /// The agent's version, as it reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_version: Option<String>,
     /// The version of agentwire that ran it last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateway_version: Option<String>,
-    /// When it began, RFC 3339 in UTC.
+    /// When it started, RFC 3339 in UTC.
     pub created_at: String,
-    /// When its last event came.
+    /// When its last event was received.
     pub updated_at: String,
     /// The number of its last event.
     pub last_seq: u64,
     /// How many turns it has had.
     pub turns: u64,
-    /// How the last of them that is over ended.
+    /// How the last finished turn ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_turn: Option<TurnEnd>,
-    /// What all its turns used.
+    /// Tokens used by all turns.
     pub usage: TokenUsage,
-    /// What all its turns cost, if the agent says so.
+    /// Cost of all turns, if the agent reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
-    /// How many requests wait for an answer.
+    /// How many requests are waiting for an answer.
     pub open_requests: u64,
 }
 
-/// How many letters a title has at most.
+/// The longest title, in characters.
 const TITLE_LIMIT: usize = 80;
 
 impl SessionSummary {
-    /// Takes a prompt's first words for the title, if there is none yet.
+    /// Uses the first words of a prompt as the title, if there is none yet.
     pub fn entitle(&mut self, prompt: &str) {
         let words = prompt.split_whitespace().collect::<Vec<_>>().join(" ");
         if self.title.is_none() && !words.is_empty() {
@@ -127,7 +127,7 @@ impl SessionSummary {
         }
     }
 
-    /// Takes what an agent says of itself, but for its own id of the session.
+    /// Takes over what an agent reports about itself, except its own session id.
     pub fn inform(&mut self, info: &AgentInfo<'_>) {
         if let Some(model) = &info.model {
             self.model = Some(model.to_string());
@@ -137,7 +137,7 @@ impl SessionSummary {
         }
     }
 
-    /// Counts a turn that is over.
+    /// Adds a turn that has ended.
     pub fn turn_over(&mut self, end: TurnEnd, usage: Option<TokenUsage>, cost_usd: Option<f64>) {
         self.last_turn = Some(end);
         self.usage = self.usage.plus(&usage.unwrap_or_default());

@@ -1,24 +1,24 @@
-//! Tokens and money.
+//! Token usage and cost.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Tokens, as the agent counts them. Claude counts cached input beside `inputTokens`, Codex and
-/// Gemini count it within; `totalTokens` is everything in every case.
+/// Tokens, as counted by the agent. Claude counts cached input separately from `inputTokens`; Codex and
+/// Gemini include it. `totalTokens` always includes everything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TokenUsage {
-    /// Tokens read.
+    /// Input tokens.
     pub input_tokens: u64,
-    /// Tokens written.
+    /// Output tokens.
     pub output_tokens: u64,
-    /// Tokens read from a cache.
+    /// Input tokens read from a cache.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached_tokens: Option<u64>,
-    /// Tokens written to a cache.
+    /// Input tokens written to a cache.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_creation_tokens: Option<u64>,
-    /// Tokens of reasoning.
+    /// Reasoning tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning_tokens: Option<u64>,
     /// All tokens.
@@ -26,7 +26,8 @@ pub struct TokenUsage {
 }
 
 impl TokenUsage {
-    /// What was used since `earlier`, of two running totals. A total that went back began anew.
+    /// The usage since `earlier`, where both are running totals. If the total went down, counting has
+    /// restarted.
     pub fn since(&self, earlier: &Self) -> Self {
         if self.total_tokens < earlier.total_tokens {
             return *self;
@@ -44,13 +45,13 @@ impl TokenUsage {
         }
     }
 
-    /// What was read and was in no cache: where cached tokens are counted within the input, without
-    /// them.
+    /// Input tokens that were not cached. If the input includes cached tokens, they are subtracted.
     pub fn fresh_tokens(&self) -> u64 {
         let cached = self.cached_tokens.unwrap_or(0);
         let cached = cached.saturating_add(self.cache_creation_tokens.unwrap_or(0));
         let plain = self.input_tokens.saturating_add(self.output_tokens);
-        // Reasoning may stand beside the output, and is no sign of a cache beside the input.
+        // Reasoning may be counted separately from the output; that does not mean that the cache is counted
+        // separately from the input.
         let with_reasoning = plain.saturating_add(self.reasoning_tokens.unwrap_or(0));
         let is_apart = self.total_tokens != with_reasoning
             && self.total_tokens >= plain.saturating_add(cached);
@@ -60,7 +61,7 @@ impl TokenUsage {
         }
     }
 
-    /// Both together.
+    /// The sum of both.
     pub fn plus(&self, other: &Self) -> Self {
         let more = |a: Option<u64>, b: Option<u64>| match (a, b) {
             (None, None) => None,
@@ -77,44 +78,45 @@ impl TokenUsage {
     }
 }
 
-/// What one model used in a turn.
+/// The usage of one model in a turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelUsage {
-    /// Which model.
+    /// The model.
     pub model: String,
     /// Its tokens.
     pub usage: TokenUsage,
-    /// What it cost, if the agent says so.
+    /// The cost, if the agent reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
 }
 
-/// Both costs together. What is no cost, or beyond all numbers, does not count.
+/// The sum of both costs. A cost that is not a number, or would make the sum infinite, is ignored.
 pub fn plus_cost(total: f64, cost: f64) -> f64 {
     let sum = total + cost;
     if sum.is_finite() { sum } else { total }
 }
 
-/// Dollars for a million tokens.
+/// Prices in US dollars per million tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Price {
-    /// Read.
+    /// Input.
     pub input: f64,
-    /// Written.
+    /// Output.
     pub output: f64,
-    /// Read from a cache.
+    /// Input read from a cache.
     pub cache_read: f64,
-    /// Written to a cache.
+    /// Input written to a cache.
     pub cache_write: f64,
 }
 
 impl Price {
-    /// The insights specification's rates, for an agent that tells no cost and has no price set.
+    /// The rates of the insights specification, for an agent that reports no cost and has no configured
+    /// price.
     pub const STANDARD: Self =
         Self { input: 3.0, output: 15.0, cache_read: 0.3, cache_write: 3.75 };
 
-    /// What that cost.
+    /// The cost of this usage.
     pub fn of(&self, usage: &TokenUsage) -> f64 {
         let cached = usage.cached_tokens.unwrap_or(0);
         let created = usage.cache_creation_tokens.unwrap_or(0);

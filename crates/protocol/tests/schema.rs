@@ -1,4 +1,4 @@
-//! The committed schemas are those of the types, and what the types write follows them.
+//! The committed schemas match the types, and what the types write follows the schemas.
 #![expect(
     clippy::disallowed_methods,
     clippy::expect_used,
@@ -27,7 +27,7 @@ fn read(path: &Path) -> Value {
     serde_json::from_str(&text).expect("a schema is JSON")
 }
 
-/// Run with `AGENTWIRE_UPDATE=1` to write them anew.
+/// Run with `AGENTWIRE_UPDATE=1` to rewrite them.
 #[test]
 fn committed_schemas_are_current() {
     for (name, schema) in [
@@ -73,7 +73,7 @@ fn requests() -> Vec<(Value, bool)> {
     ]
 }
 
-/// The types, our schema and the specification's say the same of every request.
+/// The types, our schema and the specification's schema agree on every request.
 #[test]
 fn requests_have_the_bounds_of_the_specification() {
     let ours = jsonschema::validator_for(schema::request().as_value()).expect("a schema");
@@ -97,7 +97,7 @@ fn the_fields_of_a_session_are_listed() {
     assert_eq!(names, agentwire_protocol::SessionConfig::FIELDS);
 }
 
-/// What is taken on a line, and what is refused.
+/// Lines, and whether they are accepted.
 fn frames() -> Vec<(Value, bool)> {
     let command = |name: &str, fields: Value| {
         let mut frame = json!({"id": 1, "command": name, "sessionId": "s"});
@@ -168,7 +168,7 @@ fn frames_are_taken_as_their_schema_says() {
     }
 }
 
-/// What the server refuses, the schema of a request refuses too.
+/// Whatever the server refuses, the schema of a request refuses too.
 #[test]
 fn requests_are_taken_as_their_schema_says() {
     let schema = jsonschema::validator_for(schema::request().as_value()).expect("a schema");
@@ -192,7 +192,7 @@ fn requests_are_taken_as_their_schema_says() {
     assert!(SessionRequest::from_json(&request.to_string()).is_err() && !schema.is_valid(&request));
 }
 
-/// Each command has its reply.
+/// Every command has a reply.
 #[test]
 fn the_table_of_replies_is_whole() {
     let (command, reply) = (schema::command().to_value(), schema::reply().to_value());

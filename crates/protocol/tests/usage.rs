@@ -1,4 +1,4 @@
-//! Tokens, however an agent counts them.
+//! Token usage, however an agent counts.
 
 use agentwire_protocol::{Price, TokenUsage};
 
@@ -22,16 +22,17 @@ fn usage(
 
 #[test]
 fn cached_input_is_counted_once() {
-    // Beside the input.
+    // The cache is counted separately from the input.
     assert_eq!(usage(100, 25, 30, 20, 0, 175).fresh_tokens(), 100);
-    // Within it; reasoning is within the output.
+    // The cache is part of the input, reasoning is part of the output.
     assert_eq!(usage(100, 20, 40, 0, 5, 120).fresh_tokens(), 60);
-    // Within it; reasoning is beside the output, be it little or much.
+    // The cache is part of the input, reasoning is counted separately from the output, whether little or
+    // much.
     assert_eq!(usage(100, 20, 80, 0, 50, 170).fresh_tokens(), 20);
     assert_eq!(usage(100, 20, 80, 0, 500, 620).fresh_tokens(), 20);
-    // Everything is beside everything.
+    // Everything is counted separately.
     assert_eq!(usage(100, 20, 80, 10, 50, 260).fresh_tokens(), 100);
-    // The sum of two turns is counted as each of them is.
+    // The sum of two turns is counted like each of them.
     let twice = usage(100, 20, 80, 0, 50, 170).plus(&usage(100, 20, 80, 0, 50, 170));
     assert_eq!(twice.fresh_tokens(), 40);
 }

@@ -1,4 +1,4 @@
-//! What is written can be read, and what is read can be written again.
+//! What is written can be read back, and what is read can be written again.
 #![expect(
     clippy::disallowed_methods,
     clippy::expect_used,
@@ -69,7 +69,7 @@ fn a_value_of_a_newer_gateway_is_relayed_whole() {
     }
 }
 
-/// What asks in a way that is not known here waits for an answer all the same, and can have one.
+/// A request of an unknown kind still waits for an answer, and can be answered.
 #[test]
 fn a_request_of_a_newer_gateway_can_be_answered() {
     let new = r#"{"id":"e","sessionId":"s","seq":9,"timestamp":"t","type":"requestRaised","requestId":"r","kind":"riddle","inputDigest":"d","agentId":"main"}"#;
@@ -79,7 +79,7 @@ fn a_request_of_a_newer_gateway_can_be_answered() {
     assert_eq!(serde_json::from_str::<OpenRequest>(listed).expect("a request"), open);
 }
 
-/// The native lines that docs/protocols/unified.md shows are native lines.
+/// The native lines in docs/protocols/unified.md are valid.
 #[test]
 fn the_document_shows_native_lines() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/protocols/unified.md");
@@ -156,7 +156,7 @@ fn what_a_command_does_not_have_is_refused_by_name() {
         assert_eq!(error.code, ErrorCode::InvalidMessage, "{frame}");
         assert!(error.message.contains(named), "{frame}: {}", error.message);
     }
-    // What stops or denies is never refused for its form.
+    // Commands that stop and answers that deny are never refused for their form.
     for frame in [
         r#"{"command":"stop","now":true}"#,
         r#"{"command":"finish","now":true}"#,
@@ -187,8 +187,8 @@ fn silence_never_allows() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Any text in any field, and any bytes as the agent's line, come back as they were; and the fast
-    /// writer writes what serde_json does, but for the two line separators.
+    /// Any text in any field, and any bytes as the agent's line, are read back unchanged. The fast writer
+    /// writes the same as serde_json, except for the two line separators.
     #[test]
     fn any_text_and_any_line_come_back(
         text in any::<String>(),
@@ -232,7 +232,7 @@ proptest! {
         prop_assert_eq!(read.arguments, Some(json));
     }
 
-    /// Money is told to the last bit.
+    /// Costs are exact to the last bit.
     #[test]
     fn any_number_comes_back(number in any::<f64>(), whole in any::<u64>()) {
         for number in [number, whole as f64] {
@@ -243,7 +243,7 @@ proptest! {
     }
 }
 
-/// What the document says to the gateway itself is read.
+/// The inquiries in the document can be read.
 #[test]
 fn the_inquiries_of_the_document_are_read() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/protocols/unified.md");

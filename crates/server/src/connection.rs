@@ -1,4 +1,4 @@
-//! A client's wire as the pump sees it: messages in, messages out, both bounded in bytes.
+//! A client's connection as the pump sees it: messages in and out, both bounded in bytes.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,25 +9,22 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
-/// The longest line that is taken from a client.
+/// The longest line that a client may send.
 pub const LINE_LIMIT: usize = 64 << 20;
 
-/// How much is read at once.
 const CHUNK: usize = 64 << 10;
 
-/// What a client said.
 #[derive(Debug)]
 pub(crate) enum Incoming {
-    /// A line without its end, and its share of the budget if it is large. The last one may have had no
+    /// A line without its line end, and its budget share if it is large. The last line may have had no line
     /// end.
     Line(Bytes, Option<Share>),
-    /// A line of so many bytes, more than are taken.
+    /// A line that is too long, and its length in bytes.
     Overlong(u64),
 }
 
-/// A client's wire.
 pub struct Connection {
-    /// What it says, one message at a time; it waits meanwhile.
+    /// The client's messages, one at a time; the client waits in the meantime.
     pub(crate) incoming: mpsc::Receiver<Incoming>,
     pub(crate) outgoing: Outgoing,
     reader: JoinHandle<()>,
@@ -35,8 +32,9 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// A wire of lines, such as stdin and stdout. It has one client, which may hold one line of any length
-    /// without a share of that pool: the one that it is saying. A large one that is whole waits for its share.
+    /// A connection of lines, such as stdin and stdout. It has one client, which may hold one line of any
+    /// length without a share of the pool: the line that it is sending. Once a large line is complete, it
+    /// waits for its share.
     pub fn lines(
         read: impl AsyncRead + Send + Unpin + 'static,
         write: impl AsyncWrite + Send + Unpin + 'static,
@@ -49,7 +47,7 @@ impl Connection {
         Self { incoming, outgoing, reader, writer }
     }
 
-    /// A wire of messages. Whoever writes takes lines: each is a message.
+    /// A connection of messages. The writer takes lines; each line is a message.
     pub(crate) fn of(
         incoming: mpsc::Receiver<Incoming>,
         outgoing: Outgoing,
@@ -59,8 +57,8 @@ impl Connection {
         Self { incoming, outgoing, reader, writer }
     }
 
-    /// Waits until all that was said is out, or cannot be. A client that is told why also has to hear it: a
-    /// wire that is dropped with something unread may take the last words with it.
+    /// Waits until everything is written, or cannot be. If the farewell has a text, the client must also be
+    /// able to read it: closing a connection with unread input can discard the last output.
     pub(crate) async fn finish(&mut self, farewell: Farewell) {
         let is_told = !farewell.words.is_empty();
         if !is_told {
@@ -78,7 +76,6 @@ impl Drop for Connection {
     }
 }
 
-/// Why a connection is closed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Farewell {
     pub(crate) is_error: bool,
@@ -132,7 +129,7 @@ async fn finished(line: &mut Vec<u8>, overlong: &mut u64, pool: &Pool) -> Incomi
     Incoming::Line(line.into(), share)
 }
 
-/// What is to be said to a client, until it has taken it.
+/// Output for a client, until the client has read it.
 #[derive(Clone, Default)]
 pub(crate) struct Outgoing {
     shared: Arc<Shared>,
@@ -141,31 +138,30 @@ pub(crate) struct Outgoing {
 #[derive(Default)]
 struct Shared {
     state: Mutex<State>,
-    /// There is something to write, or never will be again.
+    /// There is something to write, or the output is closed.
     wanted: Notify,
-    /// Something was written, or never will be again.
+    /// Something was written, or the output has failed.
     moved: Notify,
 }
 
 #[derive(Default)]
 struct State {
-    /// Whole lines, in order.
+    /// Complete lines, in order.
     pieces: Vec<Bytes>,
-    /// The last of them, to which more lines are added.
+    /// The last piece, to which lines are appended.
     last: Vec<u8>,
-    /// Bytes of all of them, and of those that are being written.
+    /// The number of bytes in all pieces, including those being written.
     waiting: usize,
-    /// Events that hold a share of the budget, until what was made of them is out.
+    /// Events that hold a budget share until the output made from them is written.
     held: Vec<Bytes>,
-    /// Nothing more is to be said.
+    /// No more output will be added.
     is_closed: bool,
     farewell: Farewell,
-    /// The client takes no more.
+    /// The client no longer reads.
     is_broken: bool,
 }
 
 impl Outgoing {
-    /// Says a line.
     pub(crate) fn push(&self, line: &[u8]) {
         let mut state = self.state();
         if state.is_broken {
@@ -178,7 +174,7 @@ impl Outgoing {
         self.shared.wanted.notify_one();
     }
 
-    /// Says lines that others may be told too, each with its end: they are not copied.
+    /// Adds complete lines without copying them; other clients may share them.
     pub(crate) fn pass(&self, lines: Bytes) {
         let mut state = self.state();
         if state.is_broken {
@@ -191,7 +187,7 @@ impl Outgoing {
         self.shared.wanted.notify_one();
     }
 
-    /// Keeps these events, and the share that they hold, until all that waits now is out.
+    /// Holds these events, and their budget share, until everything that waits now is written.
     pub(crate) fn hold(&self, events: &Bytes) {
         let mut state = self.state();
         if events.len() > budget::SMALL && state.waiting > 0 {
@@ -199,7 +195,7 @@ impl Outgoing {
         }
     }
 
-    /// How many bytes the client has not taken yet.
+    /// How many bytes the client has not read yet.
     pub(crate) fn waiting(&self) -> usize {
         self.state().waiting
     }
@@ -208,7 +204,7 @@ impl Outgoing {
         self.state().is_broken
     }
 
-    /// Waits until fewer bytes wait than that, or the client takes no more.
+    /// Waits until fewer than `bytes` wait, or the client no longer reads.
     pub(crate) async fn below(&self, bytes: usize) {
         loop {
             let moved = self.shared.moved.notified();
@@ -219,7 +215,7 @@ impl Outgoing {
         }
     }
 
-    /// Waits until the client takes no more.
+    /// Waits until the client no longer reads.
     pub(crate) async fn broken(&self) {
         loop {
             let moved = self.shared.moved.notified();
@@ -237,12 +233,12 @@ impl Outgoing {
         self.shared.wanted.notify_one();
     }
 
-    /// Why nothing more is said.
     pub(crate) fn farewell(&self) -> Farewell {
         self.state().farewell
     }
 
-    /// What to write next: whole lines; nothing once all is out. Whoever has written a piece says so.
+    /// The next complete lines to write, or nothing once the output is closed and written. The caller
+    /// reports each written piece with [`Self::written`].
     pub(crate) async fn take(&self) -> Option<Vec<Bytes>> {
         loop {
             {
@@ -259,7 +255,7 @@ impl Outgoing {
         }
     }
 
-    /// The client has taken so many bytes.
+    /// The client has read this many bytes.
     pub(crate) fn written(&self, bytes: usize) {
         let mut state = self.state();
         state.waiting = state.waiting.saturating_sub(bytes);
@@ -269,7 +265,7 @@ impl Outgoing {
         self.shared.moved.notify_waiters();
     }
 
-    /// The client takes no more.
+    /// The client no longer reads.
     pub(crate) fn fail(&self) {
         let mut state = self.state();
         *state = State { is_broken: true, is_closed: state.is_closed, ..State::default() };
@@ -294,7 +290,7 @@ async fn write_bytes(mut write: impl AsyncWrite + Unpin, outgoing: Outgoing) {
     while let Some(pieces) = outgoing.take().await {
         for bytes in pieces {
             if let Err(error) = write_all(&mut write, &bytes).await {
-                tracing::debug!(%error, "the client takes no more");
+                tracing::debug!(%error, "the client stopped reading");
                 return outgoing.fail();
             }
             outgoing.written(bytes.len());

@@ -1,4 +1,4 @@
-//! The server: who listens, who is let in, and what is where.
+//! The HTTP server: its setup, and the state that all requests share.
 
 mod auth;
 mod authorization;
@@ -42,33 +42,27 @@ pub use self::listen_policy::{CONNECTIONS, Entrance, PublicUrl};
 pub use self::openapi::openapi;
 pub use self::tls::Tls;
 
-/// How a server is set up.
 pub struct Setup {
-    /// The sessions.
     pub hub: Hub,
-    /// The agent of a session that names none.
+    /// The agent for sessions that name none.
     pub agent: AgentType,
-    /// Directories of projects, by name.
     pub projects: BTreeMap<String, PathBuf>,
-    /// Where a session works whose request names no directory.
+    /// The working directory for requests that name none.
     pub directory: PathBuf,
-    /// What models cost, by name.
     pub prices: BTreeMap<String, Price>,
-    /// What becomes of the spans of traces, if any are made.
+    /// Statistics of trace spans, if tracing is on.
     pub spans: Option<Arc<Spans>>,
-    /// Looks what agents there are.
     pub agents: Box<dyn Fn() -> Looking + Send + Sync>,
 }
 
-/// What agents there are, once it is known.
 pub type Looking = Pin<Box<dyn Future<Output = Json<'static>> + Send>>;
 
-/// What every request sees.
+/// The state that every request sees.
 #[derive(Clone)]
 pub(crate) struct App {
     shared: Arc<Shared>,
     pub(crate) hosts: Arc<Hosts>,
-    /// It is that of the main address.
+    /// It serves the main address.
     pub(crate) is_main: bool,
 }
 
@@ -76,14 +70,14 @@ pub(crate) struct Shared {
     pub(crate) setup: Setup,
     pub(crate) entrance: Entrance,
     pub(crate) tickets: Tickets,
-    /// Tickets by which the operator's own browser signs in.
+    /// Tickets with which the operator's own browser signs in.
     pub(crate) sign_ins: Tickets,
     pub(crate) started: Instant,
     pub(crate) began: SystemTime,
     pub(crate) traffic: Arc<Traffic>,
-    /// Which agents there are, and since when it is known.
+    /// The installed agents, and when they were looked up.
     pub(crate) agents: tokio::sync::Mutex<Option<(Instant, Json<'static>)>>,
-    /// The server ends: streams say so and close.
+    /// The server is stopping: streams close.
     pub(crate) stopping: CancellationToken,
     pub(crate) desk: board::Desk,
 }
@@ -119,13 +113,13 @@ impl App {
         Self { shared: Arc::new(shared), hosts, is_main: true }
     }
 
-    /// The same at another address.
+    /// The same state for another address.
     pub(crate) fn at(&self, at: SocketAddr) -> Self {
         let hosts = Arc::new(Hosts::of(at, &self.entrance));
         Self { shared: self.shared.clone(), hosts, is_main: false }
     }
 
-    /// Whether a client that came in may stay.
+    /// Whether a connected client may stay.
     pub(crate) fn keeps(&self, caller: &Caller) -> bool {
         self.entrance.tokens.as_ref().is_none_or(|tokens| tokens.knows(caller))
     }

@@ -1,4 +1,4 @@
-//! Who listens: the pump behind every front, and the wires it runs over. Starts no process.
+//! The server: the pump that serves every front, and the transports it runs over. Starts no processes.
 
 pub mod connection;
 pub mod http;

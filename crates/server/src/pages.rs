@@ -1,4 +1,4 @@
-//! A page of events: so many, in so many bytes, and what they take of the budget.
+//! A page of events: bounded in number and bytes, with the budget shares it holds.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use futures_util::future::FutureExt as _;
 
 use crate::read_budget::Held;
 
-/// How many bytes of events a page may have; one event always fits.
+/// The most bytes of events on a page; one event always fits.
 const PAGE_BYTES: usize = 8 << 20;
 
-/// How long the first events of a page may wait for a share of the budget.
+/// How long the first events of a page may wait for a budget share.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A page that is being filled: the items of a JSON array.
@@ -30,7 +30,7 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// An empty one of so many events; `text` is what comes before them.
+    /// An empty page for up to `limit` events; `text` is what comes before them.
     pub(crate) fn new(hub: &Hub, text: &str, limit: usize) -> Self {
         Self {
             text: text.to_owned(),
@@ -50,7 +50,7 @@ impl Page {
         self.is_full
     }
 
-    /// Takes an event, if there is room for it.
+    /// Adds an event, if there is room for it.
     pub(crate) fn push(&mut self, event: &str) -> bool {
         let long = self.text.len() + event.len();
         let has_room = self.count == 0
@@ -67,45 +67,44 @@ impl Page {
         true
     }
 
-    /// The next events to fill it with. The first wait for a share if they are large, but not for ever; with
-    /// some in memory, a page waits for none.
+    /// The next events for the page. If it is empty, large events wait for a share, but not forever. Once
+    /// the page has events, it does not wait.
     pub(crate) async fn next(&self, events: &mut Events) -> Result<Option<Batch>, StoreError> {
         let has_some = self.count > 0 && !self.is_full;
         events.wait_for_share(if has_some { Duration::ZERO } else { PATIENCE });
         events.next().await
     }
 
-    /// Keeps the share of events for as long as the page.
+    /// Holds the share of these events as long as the page.
     pub(crate) fn keep(&mut self, batch: &Batch) {
         self.held.keep(batch);
     }
 
-    /// Takes no more, and keeps the shares of events no longer.
+    /// Accepts no more events, and releases their shares.
     pub(crate) fn close(&mut self) {
         self.is_full = true;
         self.held.let_go();
     }
 
-    /// What was written, and what it holds until it is sent.
+    /// The text, and the shares to hold until it is sent.
     pub(crate) fn into_parts(self) -> (String, Held) {
         (self.text, self.held)
     }
 }
 
-/// A page of a session's events.
 pub(crate) struct Paged {
     pub(crate) page: Page,
-    /// The last event that was looked at.
+    /// The last event that was read.
     pub(crate) next: u64,
-    /// The last that there is.
+    /// The last event in the log.
     pub(crate) last: u64,
-    /// There are no more, and there will be none.
+    /// There are no more events, and there never will be.
     pub(crate) is_over: bool,
     pub(crate) resume: Resume,
 }
 
-/// Reads the events of a session after that one, as many as there is room for. What is there is not waited
-/// for; the first event that comes is, until `patience` ends.
+/// Reads the events of a session after `after`, as many as there is room for. Does not wait for more if
+/// there are some; waits for the first event until `patience` ends.
 pub(crate) async fn read(
     hub: &Hub,
     id: &SessionId,
@@ -138,7 +137,7 @@ pub(crate) async fn read(
                 is_over = true;
                 break;
             }
-            // What there is is a page.
+            // The events so far make a page.
             Err(StoreError::Busy(_)) if page.count() > 0 => break,
             Err(error) => return Err(Hub::storage_error(&error)),
         };
@@ -152,7 +151,8 @@ pub(crate) async fn read(
                 break 'page;
             }
             next = seq;
-            // Events that are not shown hold nothing: the page may have to wait for the next.
+            // Events that are not shown must hold no share, because the page may have to wait for the next
+            // ones.
             if page.count() > before && !is_kept {
                 page.keep(&batch);
                 is_kept = true;
@@ -167,7 +167,7 @@ pub(crate) async fn read(
     Ok(Paged { page, next, last, is_over, resume })
 }
 
-/// An event in that profile; none if it is not shown there.
+/// The event in this profile, or nothing if the profile omits it.
 pub(crate) fn shown(profile: Profile, line: &[u8]) -> Option<Cow<'_, str>> {
     let text = std::str::from_utf8(line).ok()?;
     match profile {

@@ -1,4 +1,4 @@
-//! What is large and on its way to a client, and the shares of the budget that it holds until it is there.
+//! Budget shares for large data on its way to a client, held until the client has it.
 
 use std::time::Duration;
 
@@ -6,17 +6,17 @@ use agentwire_sessions::budget::{self, Budget, Pool, Share};
 use agentwire_sessions::store::Batch;
 use bytes::Bytes;
 
-/// The shares of what is being built for a client.
+/// The shares of a response that is being built.
 #[derive(Default)]
 pub(crate) struct Held {
     share: Option<Share>,
-    /// Events that hold shares of their own.
+    /// Events that hold their own shares.
     events: Vec<Bytes>,
 }
 
 impl Held {
-    /// Whether there may be more than so many bytes. What is small needs no share; where there is none for
-    /// a page of `most` bytes, it ends here.
+    /// Whether the response may grow to this size. A small one needs no share. If there is no share for a
+    /// page of `most` bytes, the page ends here.
     pub(crate) fn may_grow(&mut self, bytes: usize, most: usize, budget: &Budget) -> bool {
         if bytes <= budget::SMALL || self.share.is_some() {
             return true;
@@ -25,19 +25,19 @@ impl Held {
         self.share.is_some()
     }
 
-    /// Keeps the share of events for as long as what is made of them.
+    /// Holds the share of these events as long as the response made from them.
     pub(crate) fn keep(&mut self, batch: &Batch) {
         if batch.lines.len() > budget::SMALL {
             self.events.push(batch.lines.clone());
         }
     }
 
-    /// Keeps the shares of events no longer.
+    /// Releases the shares of events.
     pub(crate) fn let_go(&mut self) {
         self.events.clear();
     }
 
-    /// Text that holds all of it until it is sent.
+    /// The text, which holds all shares until it is sent.
     pub(crate) fn text(self, text: impl Into<Vec<u8>>) -> Bytes {
         let text = text.into();
         match text.len() > budget::SMALL {
@@ -47,11 +47,10 @@ impl Held {
     }
 }
 
-/// How long a client may take for something large while others wait for the share that it holds, and a
-/// second more for each MiB.
+/// How long a client may take for large data while others wait for its share, plus one second per MiB.
 const LARGE_TIME: Duration = Duration::from_secs(30);
 
-/// Waits until so many bytes are taken. None if it takes too long, and others wait.
+/// Waits until the data is taken. Returns `None` if that takes too long while others wait.
 pub(crate) async fn taken<T>(
     pool: &Pool,
     bytes: usize,

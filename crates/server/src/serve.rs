@@ -1,7 +1,7 @@
-//! The one pump behind every front: carries a client's calls to the hub, and replies and events back.
+//! The pump that serves every front: passes a client's calls to the hub, and replies and events back.
 //!
-//! A client that does not read slows only itself: events wait in the store, and once too much waits for
-//! it, it is not listened to either.
+//! A client that does not read slows only itself: events wait in the store, and once too many bytes wait
+//! for it, the pump stops reading its input too.
 
 mod asks;
 mod calls;
@@ -29,56 +29,54 @@ use self::command_queue::Queue;
 use self::follow::{Follows, Seen};
 use crate::connection::{Connection, Farewell, Incoming};
 
-/// As long as more waits for the client, it is shown no further events.
+/// While more bytes than this wait for the client, it is shown no further events.
 const EVENTS_WAIT: usize = 256 << 10;
 
-/// As long as more waits for the client, it is not listened to.
+/// While more bytes than this wait for the client, its input is not read.
 const CALLS_WAIT: usize = 8 << 20;
 
-/// How many calls may be open at once.
 const OPEN_CALLS: usize = 1024;
 
-/// How long sessions may take to end once they are told to stop: an agent that heeds no signal is
-/// killed before.
+/// How long sessions may take to end after they are told to stop. An agent that ignores signals is killed
+/// before that.
 const STOPPING: Duration = Duration::from_millis(5500);
 
-/// How long the replies of sessions that have ended may take to come.
+/// How long to wait for the replies of sessions that have ended.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
-/// How long the last words may take to get out.
+/// How long the last messages may take to be written.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// How long they may take where the client had its time.
+/// How long past the client's deadline they may take.
 const LATE_FAREWELL: Duration = Duration::from_millis(500);
 
-/// On which terms a client is served.
 pub struct Terms<'t> {
-    /// What becomes of its sessions when it says no more.
+    /// What to do with its sessions when the client closes its input.
     pub closing: Closing,
-    /// Its name, which no other client has: what it starts and answers is kept under it.
+    /// A name that no other client has. What the client starts and answers is recorded under it.
     pub client: Option<Arc<str>>,
-    /// Its answers give what was asked for and shown, and nothing else.
+    /// Its answers can allow only what was asked for and shown.
     pub is_limited: bool,
-    /// What tells the keys that it sends from those of others.
+    /// Separates its idempotency keys from those of other clients.
     pub keys: String,
-    /// Refuses what it may not ask.
     pub may: &'t (dyn Fn(&Ask) -> Result<(), GatewayError> + Sync),
 }
 
-/// What becomes of a client's sessions when it says no more.
+/// What to do with a client's sessions when it closes its input.
 #[derive(Clone, Copy, Debug)]
 pub enum Closing {
-    /// They are its own: they end.
+    /// The sessions belong to the client, so they end.
     Finish {
-        /// How long they may work off what they have; as long as it takes, if left out.
+        /// How long they may finish their work; no limit if `None`.
         linger: Option<Duration>,
     },
-    /// Others may watch and drive them: they go on.
+    /// Others may watch and drive the sessions, so they continue.
     Leave,
 }
 
 impl Terms<'_> {
-    /// Those of whoever started the program: it may do all, and its sessions are its own.
+    /// The terms of the process that started the program: it may do everything, and its sessions belong to
+    /// it.
     pub fn of_parent(linger: Option<Duration>) -> Self {
         Self {
             closing: Closing::Finish { linger },
@@ -90,8 +88,9 @@ impl Terms<'_> {
     }
 }
 
-/// Serves one client until it is done, and gives the exit code of a program that serves nobody else.
-/// `stop` ends it early, in order. The sessions it started are told to finish when it closes.
+/// Serves one client until it is done. Returns the exit code of a program that serves only this client.
+/// `stop` ends it early, in an orderly way. When the client closes its input, the sessions it started are
+/// told to finish.
 pub async fn serve(
     hub: &Hub,
     mut connection: Connection,
@@ -137,33 +136,30 @@ struct Pump<'s> {
     front: &'s mut dyn Front,
     terms: Terms<'s>,
     out: Outbox,
-    /// Commands that sessions are at. No task stands between a reply and the pump: it must not come later
-    /// than the events after it.
+    /// Commands that sessions are working on. There is no task between a reply and the pump, because the
+    /// reply must not arrive after the events that follow it.
     commands: FuturesUnordered<BoxFuture<'static, Answered>>,
-    /// What else is asked of the hub.
+    /// All other calls to the hub.
     calls: JoinSet<Answered>,
-    /// The calls by their tasks, for one that fails to come back.
+    /// The calls by task, for tasks that fail.
     names: HashMap<task::Id, Call>,
-    /// Commands that wait for room.
     queue: Queue,
-    /// Pages that are wanted: they are read one at a time, and only while the client takes them.
+    /// Requested pages. They are read one at a time, and only while the client keeps reading.
     pages: VecDeque<(Call, BoxFuture<'static, Answered>)>,
     page: Option<task::Id>,
     follows: Follows,
-    /// Replies that wait until the events of what they did are shown.
+    /// Replies that wait until the events they caused are shown.
     held: Vec<Held>,
-    /// The sessions that this client started.
     own: BTreeMap<SessionId, SessionHandle>,
-    /// The client says no more.
     is_closed: bool,
     is_stopping: bool,
     deadline: Option<Instant>,
     code: Option<u8>,
     /// The front has nothing more to do.
     is_over: bool,
-    /// The share of the message that is being carried out.
+    /// The budget share of the message that is being processed.
     share: Option<Arc<Share>>,
-    /// What the page takes that the client was given last.
+    /// The budget shares of the page that was last given to the client.
     paged: Option<Shares>,
 }
 
@@ -184,7 +180,7 @@ impl Pump<'_> {
                 if self.is_over {
                     self.answer_open(connection).await;
                 }
-                // Who is told to end ends well, whatever was cut off by it.
+                // A program that is told to stop exits with success, whatever was interrupted.
                 return if self.is_stopping { 0 } else { code };
             }
             if self.is_closed && self.is_done() {
@@ -220,7 +216,7 @@ impl Pump<'_> {
                         Some(Incoming::Line(line, share)) => {
                             blocking_if_long(line.len(), || self.front.on_line(&line, &mut self.out));
                             drop(line);
-                            // What is asked for with it holds its share.
+                            // The calls that this line causes keep its share.
                             self.share = share.map(Arc::new);
                             self.carry_out(connection);
                             self.share = None;
@@ -240,7 +236,7 @@ impl Pump<'_> {
         }
     }
 
-    /// Every call gets its reply: those of a session that has just ended are on their way.
+    /// Every call gets its reply: wait for the replies of a session that has just ended.
     async fn answer_open(&mut self, connection: &Connection) {
         let soon = Instant::now() + LAST_ANSWERS;
         while !self.commands.is_empty() || !self.calls.is_empty() {
@@ -253,14 +249,15 @@ impl Pump<'_> {
         }
     }
 
-    /// Takes the replies that are there. Those that come before an event are, once it is seen.
+    /// Takes the replies that are ready. A reply that comes before an event is always ready once that event
+    /// is seen.
     fn take_replies(&mut self) {
         while let Some(Some(answered)) = coop::unconstrained(self.commands.next()).now_or_never() {
             self.answered(answered);
         }
     }
 
-    /// The client says no more: what is its own works off what it has.
+    /// The client has closed its input: its own sessions finish their work.
     fn close(&mut self) {
         self.is_closed = true;
         self.front.on_close(&mut self.out);
@@ -274,7 +271,6 @@ impl Pump<'_> {
         }
     }
 
-    /// Ends what this client started.
     fn stop(&mut self) {
         if !self.is_closed {
             self.is_closed = true;
@@ -301,13 +297,13 @@ impl Pump<'_> {
             + self.queue.len()
     }
 
-    /// Whether nothing more can come of what this client started.
+    /// Whether the sessions that this client started can produce nothing more.
     fn is_done(&self) -> bool {
         self.open() == 0 && self.own.keys().all(|id| !self.follows.has(id))
     }
 
     fn carry_out(&mut self, connection: &Connection) {
-        // What is carried out may ask for more.
+        // An effect may cause more effects.
         loop {
             let effects = self.out.take();
             if effects.is_empty() {
@@ -340,10 +336,10 @@ impl Pump<'_> {
     fn follow(&mut self, session: &SessionId, after: u64, waits: bool) {
         if self.follows.has_room(waits) || self.follows.has(session) {
             self.follows.add(self.hub, session, after, waits);
-            // What comes from here on is after the events that these wait for.
+            // Everything from here on comes after the events that these replies wait for.
             return self.release(session, after);
         }
-        // One that is over is looked for again when the client wants something of it.
+        // A session that has ended is looked up again when the client wants something from it.
         if waits {
             return;
         }
@@ -380,7 +376,7 @@ impl Pump<'_> {
         }
     }
 
-    /// Shows events to the front, one by one, and says whether it wants more.
+    /// Shows events to the front, one by one. Returns whether it wants more.
     fn show(&mut self, session: &SessionId, batch: &Batch, connection: &Connection) -> bool {
         for (seq, line) in batch.events() {
             let Ok(event) = std::str::from_utf8(line) else { continue };
@@ -397,20 +393,19 @@ impl Pump<'_> {
         true
     }
 
-    /// Whether a session's events go to the client as they are, and nothing is to be said before or between
-    /// them.
+    /// Whether a session's events go to the client unchanged, with nothing to write before or between them.
     fn passes(&self, session: &SessionId) -> bool {
         self.out.is_empty()
             && self.front.passes(session)
             && !self.held.iter().any(|held| held.session == *session)
     }
 
-    /// Hands out the replies whose events have been shown.
+    /// Passes on the replies whose events have been shown.
     fn release(&mut self, session: &SessionId, shown: u64) {
         let fits = |held: &mut Held| held.session == *session && held.until <= shown;
         let due: Vec<Held> = self.held.extract_if(.., fits).collect();
         if !due.is_empty() {
-            // What the agent asks is told before the reply that comes after it.
+            // A request of the agent is shown before the reply that comes after it.
             self.front.on_pause(session, &mut self.out);
         }
         for held in due {

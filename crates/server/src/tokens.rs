@@ -1,4 +1,4 @@
-//! Who may come in: tokens with scopes in a file of their own, and tickets for browsers.
+//! Access control: tokens with scopes, stored in a file, and tickets for browsers.
 
 mod operator;
 
@@ -19,34 +19,32 @@ use subtle::ConstantTimeEq as _;
 
 use self::operator::Operator;
 
-/// How long a ticket is good.
 const TICKET_LIFE: Duration = Duration::from_secs(30);
 
-/// How many tickets of one token may be out at once.
+/// How many tickets of one token may be unused at once.
 const TICKET_LIMIT: usize = 64;
 
-/// How much of a token's digest names it.
+/// How many characters of a token's digest make its id.
 const ID: usize = 8;
 
-/// The name of whoever has the operator's own token.
+/// The name of the client that has the operator's own token.
 const OPERATOR: &str = "operator";
 
-/// What a client may do. Everyone may watch.
+/// What a client may do. Every scope includes watching.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Scope {
     /// Read sessions and events.
     Watch,
-    /// Start, prompt and stop sessions, too.
+    /// Also start, prompt and stop sessions.
     Drive,
-    /// Answer requests, too.
+    /// Also answer requests.
     Approve,
-    /// Everything, also what widens an agent's power.
+    /// Everything, including what gives an agent more power.
     Admin,
 }
 
 impl Scope {
-    /// Every scope, by its name.
     pub const ALL: [(&'static str, Self); 4] = [
         ("watch", Self::Watch),
         ("drive", Self::Drive),
@@ -54,7 +52,6 @@ impl Scope {
         ("admin", Self::Admin),
     ];
 
-    /// Whether who has this may do what needs that.
     pub fn allows(self, needed: Self) -> bool {
         match needed {
             Self::Watch => true,
@@ -64,7 +61,6 @@ impl Scope {
         }
     }
 
-    /// The name as it stands on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Watch => "watch",
@@ -75,24 +71,22 @@ impl Scope {
     }
 }
 
-/// Who a client is.
+/// An authenticated client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
-    /// The name of the token it came with; what it answers is kept under it.
+    /// The name of its token; its answers are recorded under it.
     pub name: Arc<str>,
-    /// What it may do.
     pub scope: Scope,
-    /// The digest of its token; of nobody's, if none is asked for.
+    /// The digest of its token; empty if it needs no token.
     pub(crate) token: Arc<str>,
 }
 
 impl Caller {
-    /// One who needs no token.
     pub(crate) fn without_token(name: &str, scope: Scope) -> Self {
         Self { name: name.into(), scope, token: "".into() }
     }
 
-    /// As sessions know it. An answer of one that is limited gives what was asked for.
+    /// The client as sessions know it. A limited client's answer can allow only what was asked for.
     pub(crate) fn client(&self) -> Client {
         Client { name: Some(self.name.clone()), is_limited: self.is_limited() }
     }
@@ -102,30 +96,27 @@ impl Caller {
         self.scope != Scope::Admin
     }
 
-    /// What tells its token from every other, and is no secret.
+    /// Identifies its token, but is not a secret.
     pub(crate) fn id(&self) -> &str {
         self.token.get(..ID).unwrap_or_default()
     }
 }
 
-/// A token as it is kept: never itself.
+/// A token as it is stored: without the secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Entry {
-    /// By which it is revoked.
+    /// The id to revoke it with.
     pub id: String,
-    /// Whose it is.
     pub name: String,
-    /// What it allows.
     pub scope: Scope,
-    /// When it was made, RFC 3339 in UTC.
+    /// When it was created, RFC 3339 in UTC.
     pub created_at: String,
     /// SHA-256 of the token, in hex.
     digest: String,
 }
 
-/// The tokens of a data directory. Any process may change the file; it is read again when it has
-/// changed.
+/// The tokens of a data directory. Any process may change the file; it is read again after each change.
 #[derive(Debug)]
 pub struct Tokens {
     data_dir: PathBuf,
@@ -140,16 +131,16 @@ struct Cached {
     callers: Vec<Caller>,
 }
 
-/// What tells that a file is another.
+/// Tells whether a file was replaced or changed.
 type Stamp = Option<(u64, i64, i64, u64)>;
 
 impl Tokens {
-    /// The tokens of that directory. The operator's own is made if there is none.
+    /// Opens the tokens of a data directory. Creates the operator's own token if there is none.
     pub fn open(data_dir: &Path) -> io::Result<Self> {
         Self::open_in(data_dir, &operator::base())
     }
 
-    /// With the operator's own token in a new directory of that one, if it has to be made.
+    /// The same, but a new operator's token goes into a new directory under `base`.
     fn open_in(data_dir: &Path, base: &Path) -> io::Result<Self> {
         let data_dir = data_dir.canonicalize()?;
         let alone = alone(&data_dir)?;
@@ -161,17 +152,15 @@ impl Tokens {
         Ok(tokens)
     }
 
-    /// The file that has the operator's own token.
     pub fn main_file(&self) -> &Path {
         &self.operator.file
     }
 
-    /// The operator's own token.
     pub fn main(&self) -> io::Result<String> {
         operator::secret(&self.data_dir)
     }
 
-    /// Makes a token; it is shown this once.
+    /// Creates a token. The secret is returned only this once.
     pub fn create(&self, name: &str, scope: Scope, now: String) -> io::Result<(Entry, String)> {
         let secret = new_secret();
         let digest = digest(&secret);
@@ -184,12 +173,12 @@ impl Tokens {
         Ok((entry, secret))
     }
 
-    /// The tokens there are, beside the operator's own.
+    /// All tokens except the operator's own.
     pub fn list(&self) -> io::Result<Vec<Entry>> {
         read_list(&self.list)
     }
 
-    /// Revokes a token; false if there is none of that id.
+    /// Revokes a token; false if there is none with that id.
     pub fn revoke(&self, id: &str) -> io::Result<bool> {
         let _alone = alone(&self.data_dir)?;
         let mut entries = read_list(&self.list)?;
@@ -202,7 +191,7 @@ impl Tokens {
         Ok(is_gone)
     }
 
-    /// Whose token that is. Every token is compared, and each in constant time.
+    /// The client with this token. Compares every token, each in constant time.
     pub fn caller(&self, token: &str) -> Option<Caller> {
         let known = self.read().ok()?;
         let given = digest(token);
@@ -215,12 +204,12 @@ impl Tokens {
         found.cloned()
     }
 
-    /// Whether a client that came in might still: its token may have been revoked since.
+    /// Whether a client's token is still valid; it may have been revoked in the meantime.
     pub fn knows(&self, caller: &Caller) -> bool {
         self.read().is_ok_and(|known| known.callers.iter().any(|it| it.token == caller.token))
     }
 
-    /// What is known, as the files have it now.
+    /// The cached tokens, up to date with the files.
     fn read(&self) -> io::Result<MutexGuard<'_, Cached>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let stamps = [stamp(&self.data_dir.join(own_dirs::SECRET)), stamp(&self.list)];
@@ -234,7 +223,7 @@ impl Tokens {
             let entries = read_list(&self.list)?;
             for entry in &entries {
                 let is_alone = entries.iter().filter(|other| other.name == entry.name).count() == 1;
-                // Whoever reads who answered must know which of them it was.
+                // Names must be unique, so that a reader knows which client answered.
                 let name = match is_alone && entry.name != OPERATOR {
                     true => entry.name.as_str().into(),
                     false => format!("{} ({})", entry.name, entry.id).into(),
@@ -253,7 +242,7 @@ impl Tokens {
     }
 }
 
-/// Keeps other processes from changing the files meanwhile.
+/// Locks the data directory against changes by other processes.
 fn alone(data_dir: &Path) -> io::Result<fs::File> {
     let directory = fs::File::open(data_dir)?;
     directory.lock()?;
@@ -273,7 +262,7 @@ fn read_list(path: &Path) -> io::Result<Vec<Entry>> {
     }
 }
 
-/// Writes a file that only its owner can read, whole or not at all.
+/// Writes a file that only its owner can read, atomically.
 pub fn write_private(path: &Path, text: &str) -> io::Result<()> {
     let beside = path.with_extension(format!("{}.new", std::process::id()));
     let mut file =
@@ -286,7 +275,7 @@ pub fn write_private(path: &Path, text: &str) -> io::Result<()> {
 /// 32 random bytes, as text.
 fn new_secret() -> String {
     let halves = [uuid::Uuid::new_v4(), uuid::Uuid::new_v4(), uuid::Uuid::new_v4()];
-    // A UUID has six bits that are not random: the digest of three has 256 that are.
+    // A UUID has six bits that are not random; the digest of three UUIDs has 256 random bits.
     let mut hash = Sha256::new();
     halves.iter().for_each(|half| hash.update(half.as_bytes()));
     URL_SAFE_NO_PAD.encode(hash.finalize())
@@ -296,14 +285,14 @@ fn digest(token: &str) -> String {
     Sha256::digest(token.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Tickets: each lets one WebSocket in, once and soon.
+/// Tickets: each admits one WebSocket, once, within 30 s.
 #[derive(Debug, Default)]
 pub struct Tickets {
     open: Mutex<Vec<(String, Caller, Instant)>>,
 }
 
 impl Tickets {
-    /// A ticket for that client; none if too many are out.
+    /// A ticket for this client, or nothing if too many are unused.
     pub fn issue(&self, caller: Caller, now: Instant) -> Option<String> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|(_, _, until)| *until > now);
@@ -315,7 +304,7 @@ impl Tickets {
         Some(ticket)
     }
 
-    /// Whose ticket that is. It is good no more.
+    /// The client that the ticket was issued to. The ticket is then used up.
     pub fn redeem(&self, ticket: &str, now: Instant) -> Option<Caller> {
         let given = digest(ticket);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,8 +1,8 @@
-//! OpenTelemetry traces: one for each turn, made from the log by a reader of its own.
+//! OpenTelemetry traces: one for each turn, made from the log by a separate reader.
 //!
-//! A session knows nothing of it. Its events are read with a cursor, as any client reads them; the
-//! spans wait in a queue that is bounded in number and in bytes; and a receiver that is down, slow or
-//! silent costs that queue and one line of the log.
+//! Sessions know nothing about tracing. Their events are read with a cursor, as any client reads them. The
+//! spans wait in a queue that is bounded in number and in bytes. A receiver that is down, slow or silent
+//! costs that queue and one log line.
 
 mod export;
 mod otlp;
@@ -28,21 +28,18 @@ pub use self::settings::Settings;
 use self::spans::{Span, Translator};
 use crate::log_reads;
 
-/// How many bytes of spans may wait, those that are being sent among them.
+/// How many bytes of spans may wait, including those being sent.
 const QUEUE_BYTES: usize = 8 << 20;
 
-/// What became of spans.
 #[derive(Debug, Default)]
 pub struct Spans {
-    /// The receiver took them.
+    /// Accepted by the receiver.
     pub exported: Counter,
-    /// They were given up.
+    /// Discarded.
     pub dropped: Counter,
-    /// Bytes that wait.
     waiting: AtomicUsize,
 }
 
-/// Traces that are being made.
 pub struct Traces {
     spans: Arc<Spans>,
     follower: JoinHandle<()>,
@@ -51,7 +48,6 @@ pub struct Traces {
     queue: Queue,
 }
 
-/// Where spans wait for the exporter.
 #[derive(Clone)]
 struct Queue {
     sender: mpsc::Sender<Span>,
@@ -59,7 +55,7 @@ struct Queue {
 }
 
 impl Traces {
-    /// Makes traces of every session that starts here from now on.
+    /// Traces every session that starts here from now on.
     pub fn start(hub: &Hub, settings: Settings) -> Self {
         let settings = Arc::new(settings);
         let spans = Arc::new(Spans::default());
@@ -73,12 +69,11 @@ impl Traces {
         Self { spans, follower, readers, exporter, queue }
     }
 
-    /// What becomes of its spans.
     pub fn spans(&self) -> &Arc<Spans> {
         &self.spans
     }
 
-    /// All sessions are over: sends what is left, for so long at most.
+    /// Call this when all sessions have ended. Sends the remaining spans, for at most `limit`.
     pub async fn finish(self, limit: Duration) {
         let Self { follower, readers, exporter, queue, .. } = self;
         follower.abort();
@@ -86,19 +81,19 @@ impl Traces {
         let stop = exporter.abort_handle();
         let left = timeout(limit, async {
             readers.wait().await;
-            // The last one: the exporter sends what there is, and ends.
+            // The last sender: the exporter sends what is left, and ends.
             drop(queue);
             let _ = exporter.await;
         });
         if left.await.is_err() {
-            tracing::debug!("some spans are left behind");
+            tracing::debug!("some spans were not sent in time");
             stop.abort();
         }
     }
 }
 
 impl Queue {
-    /// Never waits: what there is no room for is given up.
+    /// Never waits: a span that does not fit is discarded.
     fn push(&self, span: Span) {
         let cost = span.cost();
         let before = self.spans.waiting.fetch_add(cost, Ordering::Relaxed);
@@ -123,7 +118,7 @@ async fn follow(
                 readers.spawn(read(hub.clone(), session, after, translator, queue.clone()));
             }
             Err(RecvError::Lagged(count)) => {
-                tracing::warn!(count, "some sessions have no traces: too many started at once");
+                tracing::warn!(count, "some sessions are not traced: too many started at once");
             }
             Err(RecvError::Closed) => return,
         }
@@ -132,14 +127,14 @@ async fn follow(
 
 async fn read(hub: Hub, session: SessionId, after: u64, mut translator: Translator, queue: Queue) {
     let mut cursor = hub.follow(&session, after);
-    // Whoever reads must not keep the engine open.
+    // A reader must not keep the hub open.
     drop(hub);
     loop {
         let batch = match log_reads::next(&mut cursor).await {
             Ok(Some(batch)) => batch,
             Ok(None) => return,
             Err(error) => {
-                tracing::warn!(session = session.as_str(), %error, "the trace is cut short");
+                tracing::warn!(session = session.as_str(), %error, "the trace is incomplete");
                 return;
             }
         };

@@ -1,4 +1,4 @@
-//! The committed description of the server is that of its routes.
+//! The committed OpenAPI document matches the routes.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use agentwire_server::http::openapi;
 use serde_json::Value;
 
-/// Run with `AGENTWIRE_UPDATE=1` to write it anew.
+/// Run with `AGENTWIRE_UPDATE=1` to rewrite it.
 #[test]
 fn the_committed_description_is_current() {
     let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../schema/openapi.json"));
@@ -19,7 +19,7 @@ fn the_committed_description_is_current() {
     assert_eq!(committed, current, "openapi.json is stale: AGENTWIRE_UPDATE=1");
 }
 
-/// What clients say and hear in heads, and answers without a body.
+/// Request and response headers, and responses without a body.
 #[test]
 fn heads_are_described() {
     let document = openapi();
@@ -43,7 +43,7 @@ fn heads_are_described() {
     assert_eq!(events["responses"]["204"]["content"], Value::Null);
 }
 
-/// What refers to something refers to what is there, and no two operations have one name.
+/// Every reference resolves, and operation names are unique.
 #[test]
 fn the_description_holds_together() {
     let document = openapi();

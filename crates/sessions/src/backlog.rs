@@ -1,5 +1,5 @@
-//! What is to be written to somebody who may not read: little of it is in memory, the rest waits in files
-//! without names. So it costs no memory, however long that takes.
+//! Bytes for a reader that may be slow: a little stays in memory, the rest waits in unnamed files. A slow
+//! reader costs no memory, however long it takes.
 
 #[cfg(test)]
 mod tests;
@@ -13,28 +13,26 @@ use std::path::PathBuf;
 use crate::blocking::blocking;
 use crate::budget::SMALL;
 
-/// How much is read back at once.
+/// How many bytes are read back at once.
 const PIECE: usize = 256 << 10;
 
-/// What is longer goes on in a further file: each is given up once it is read.
+/// Maximum length of a file. More bytes go into another file; each file is dropped once it is read.
 const FILE: u64 = 16 << 20;
 
 /// Bytes that wait to be written, in order.
 #[derive(Debug)]
 pub(crate) struct Backlog {
-    /// Where the files are.
     directory: PathBuf,
-    /// What comes first.
+    /// Written first.
     front: Vec<u8>,
-    /// How much of it is written.
+    /// How many bytes of `front` are written.
     written: usize,
-    /// What comes then.
+    /// Written after `front`.
     files: VecDeque<Part>,
-    /// What comes last: the disk had no room for it.
+    /// Written last: bytes that did not fit on the disk.
     tail: Vec<u8>,
 }
 
-/// A part of it in a file.
 #[derive(Debug)]
 struct Part {
     file: File,
@@ -48,7 +46,6 @@ impl Backlog {
         Self { directory, front, written: 0, files: VecDeque::new(), tail }
     }
 
-    /// How many bytes wait.
     pub(crate) fn len(&self) -> usize {
         let files: u64 = self.files.iter().map(|part| part.length - part.read).sum();
         let files = usize::try_from(files).unwrap_or(usize::MAX);
@@ -59,22 +56,22 @@ impl Backlog {
         self.len() == 0
     }
 
-    /// Adds bytes. It may wait for the disk, but keeps no other task waiting.
+    /// Adds bytes. May wait for the disk, but does not block other tasks.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         if self.files.is_empty() && self.tail.is_empty() && self.len() + bytes.len() <= SMALL {
             return self.front.extend_from_slice(bytes);
         }
         self.tail.extend_from_slice(bytes);
-        // A disk that has no room is tried again with the next bytes.
+        // If the disk is full, the next push tries again.
         if let Err(error) = blocking(|| self.keep()) {
-            tracing::warn!(%error, "what waits for an agent stays in memory");
+            tracing::warn!(%error, "failed to move queued bytes to disk; they stay in memory");
         }
     }
 
-    /// Brings the last bytes out of memory.
+    /// Moves the tail from memory to a file.
     fn keep(&mut self) -> io::Result<()> {
         if self.files.back().is_none_or(|part| part.length >= FILE) {
-            // A store that keeps nothing may have no directory.
+            // With the in-memory store, the directory may not exist.
             let file = tempfile::tempfile_in(&self.directory).or_else(|_| tempfile::tempfile())?;
             self.files.push_back(Part { file, length: 0, read: 0 });
         }
@@ -86,7 +83,7 @@ impl Backlog {
         Ok(())
     }
 
-    /// What is to be written next; nothing if nothing waits.
+    /// The bytes to write next; empty if nothing waits.
     pub(crate) fn next(&mut self) -> io::Result<&[u8]> {
         if self.written == self.front.len() {
             self.written = 0;
@@ -114,7 +111,7 @@ impl Backlog {
         Ok(std::mem::take(&mut self.tail))
     }
 
-    /// So many bytes of the next are written.
+    /// Marks `count` bytes of [`Self::next`] as written.
     pub(crate) fn advance(&mut self, count: usize) {
         self.written = (self.written + count).min(self.front.len());
         if self.written == self.front.len() {
@@ -123,12 +120,10 @@ impl Backlog {
         }
     }
 
-    /// Gives up all that waits.
     pub(crate) fn clear(&mut self) {
         *self = Self::new(std::mem::take(&mut self.directory));
     }
 
-    /// How many bytes of it are in memory.
     #[cfg(test)]
     fn in_memory(&self) -> usize {
         self.front.capacity() + self.tail.capacity()

@@ -1,5 +1,6 @@
-//! MCP servers that the client hosts, for an agent that cannot host them: it is given a stdio server
-//! in place of each, our own program ([`relay`]), which brings every message to the session.
+//! MCP servers that the client hosts, for an agent that cannot reach them directly. The agent starts a
+//! stdio server in place of each one: our own program ([`relay`]), which forwards every message to the
+//! session.
 
 mod listen;
 mod outbox;
@@ -23,27 +24,26 @@ use self::socket_dir::Place;
 use crate::budget::{Pool, Share};
 use crate::process::own_path;
 
-/// The longest message.
+/// Maximum length of a message.
 const LINE_LIMIT: usize = 64 << 20;
 
-/// How much may wait for a connection that does not read; then no more is taken for it.
+/// How many bytes may wait for a connection that does not read; beyond that, messages for it are refused.
 const OUTGOING_LIMIT: usize = 64 << 20;
 
 /// The hosted servers of one session. Dropping it ends all connections and removes the socket.
 pub(crate) struct Bridge {
     servers: Vec<String>,
     connections: BTreeMap<u64, Connection>,
-    /// Messages that wait for the client, by their request's id.
+    /// Messages that wait for the client, by request id.
     open: BTreeMap<String, OpenRequest>,
     heard: mpsc::Receiver<Heard>,
     _tasks: JoinSet<()>,
     _place: Place,
 }
 
-/// A message that waits for the client.
 struct OpenRequest {
     connection: u64,
-    /// Gives its room back when it is over.
+    /// Released when the request is settled.
     _room: OwnedSemaphorePermit,
 }
 
@@ -51,19 +51,18 @@ struct OpenRequest {
 pub(crate) enum Heard {
     /// The agent started one of the servers.
     Opened { connection: u64, to: Connection },
-    /// It said something to it.
+    /// The agent sent a message to a server.
     Message {
         connection: u64,
         message: Json<'static>,
         room: OwnedSemaphorePermit,
-        /// What a large one takes of the budget until it is durable.
+        /// A large message's share of the budget, held until it is durable.
         share: Option<Arc<Share>>,
     },
-    /// It ended it.
+    /// The agent ended a server.
     Closed { connection: u64 },
 }
 
-/// One running relay.
 pub(crate) struct Connection {
     server: String,
     outbox: Outbox,
@@ -76,8 +75,8 @@ impl Drop for Connection {
 }
 
 impl Bridge {
-    /// Listens for these servers; gives what the agent is to start for each. What is large takes a share of
-    /// that pool; what cannot be handed on yet waits in that directory.
+    /// Listens for these servers and returns what the agent must start for each. Large messages take a
+    /// share of `pool`; messages that cannot be forwarded yet wait in `directory`.
     pub(crate) async fn open(
         servers: Vec<String>,
         executable: &Path,
@@ -104,7 +103,7 @@ impl Bridge {
             ..McpServer::default()
         };
         let offers = tokens.iter().map(|(token, server)| (server.clone(), offer(token))).collect();
-        // One at a time: what waits, waits in the pipe.
+        // One message at a time: the rest wait in the pipe.
         let (door, heard) = mpsc::channel(1);
         let mut tasks = JoinSet::new();
         tasks.spawn(Door::new(tokens, door, pool, directory).open(listener));
@@ -119,7 +118,7 @@ impl Bridge {
         Ok((bridge, offers))
     }
 
-    /// The next that happens. Cancelling it loses nothing.
+    /// Waits for the next thing that happens. Cancel safe.
     pub(crate) async fn next(&mut self) -> Heard {
         match self.heard.recv().await {
             Some(heard) => heard,
@@ -127,44 +126,42 @@ impl Bridge {
         }
     }
 
-    /// A relay runs.
     pub(crate) fn opened(&mut self, connection: u64, to: Connection) {
         self.connections.insert(connection, to);
     }
 
-    /// A relay has ended; gives the requests that nobody waits for any more.
+    /// Removes a relay that has ended; returns the requests whose answers have no recipient any more.
     pub(crate) fn closed(&mut self, connection: u64) -> Vec<String> {
         self.connections.remove(&connection);
         self.of(connection).map(str::to_owned).collect()
     }
 
-    /// The server that a relay is for.
+    /// The server that this relay represents.
     pub(crate) fn server(&self, connection: u64) -> Option<&str> {
         Some(&self.connections.get(&connection)?.server)
     }
 
-    /// A message became that request.
+    /// Records that a message became this request.
     pub(crate) fn raised(&mut self, request: String, connection: u64, room: OwnedSemaphorePermit) {
         self.open.insert(request, OpenRequest { connection, _room: room });
     }
 
-    /// The request is over.
     pub(crate) fn settled(&mut self, request: &str) {
         self.open.remove(request);
     }
 
-    /// Whence that request came.
+    /// The connection that raised this request.
     pub(crate) fn asker(&self, request: &str) -> Option<u64> {
         self.open.get(request).map(|open| open.connection)
     }
 
-    /// The requests that came by that connection and are open.
+    /// The open requests of a connection.
     pub(crate) fn of(&self, connection: u64) -> impl Iterator<Item = &str> {
         let open = self.open.iter().filter(move |(_, open)| open.connection == connection);
         open.map(|(request, _)| request.as_str())
     }
 
-    /// The relays of that server, oldest first.
+    /// The relays of a server, oldest first.
     pub(crate) fn relays(&self, server: &str) -> Result<Vec<u64>, GatewayError> {
         if !self.servers.iter().any(|hosted| hosted == server) {
             let message = format!("the client hosts no MCP server {server} in this session");
@@ -179,18 +176,17 @@ impl Bridge {
         Ok(relays)
     }
 
-    /// Refuses what an agent that does not read would only pile up.
+    /// Refuses a message that would only pile up because the agent does not read.
     pub(crate) fn has_room(&self, connection: u64) -> Result<(), GatewayError> {
         match self.connections.get(&connection) {
             Some(relay) if relay.outbox.waiting() > OUTGOING_LIMIT => Err(GatewayError::new(
                 ErrorCode::Overloaded,
-                "the agent does not read what its MCP servers say; interrupt or stop it",
+                "the agent does not read messages from its MCP servers; interrupt or stop it",
             )),
             Some(_) | None => Ok(()),
         }
     }
 
-    /// Sends a message.
     pub(crate) fn send(&self, connection: u64, message: &Json<'_>) {
         if let Some(relay) = self.connections.get(&connection) {
             relay.outbox.push(message.get());

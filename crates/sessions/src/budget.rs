@@ -1,10 +1,10 @@
-//! One budget of bytes for everything large that this process has in memory: agents' lines, clients'
+//! One budget of bytes for everything large that this process holds in memory: agents' lines, clients'
 //! messages, pages, and events on their way to readers.
 //!
-//! Each task with something large in memory holds a share. Who gets none waits in turn, and holds no other
-//! share while it waits that is given back only afterwards: so no two can wait for each other. What is
-//! small needs none. Agents, clients and readers have a part each: a client that talks or reads slowly
-//! keeps no agent from working.
+//! Each task with something large in memory holds a share. If there is none left, the task waits in turn.
+//! While it waits, it holds no other share that it would release only afterwards, so no two tasks can wait
+//! for each other. Small data needs no share. Agents, clients and readers each have a part of the budget: a
+//! client that sends or reads slowly does not stop agents from working.
 
 #[cfg(test)]
 mod tests;
@@ -17,37 +17,37 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::metrics::{Counter, Gauge};
 
-/// How much may be in memory at once, where the settings do not say.
+/// Default size of the budget.
 pub const IN_FLIGHT: usize = 384 << 20;
 
-/// The least that it can be: below this, what is large would only crawl.
+/// Minimum size of the budget: with less, large data would be too slow.
 pub const LEAST: usize = 48 << 20;
 
-/// What is longer needs a share.
+/// Anything longer needs a share.
 pub const SMALL: usize = 1 << 20;
 
-/// What a message takes beside itself while it is worked on: as it was written, as it is read, and as
-/// the events that it becomes.
+/// How many times its length a message takes while it is processed: as written, as parsed, and as the
+/// events that it becomes.
 pub const WORK: usize = 4;
 
-/// What events take on their way to a reader: once as they are, once as they are framed.
+/// How many times their length events take on their way to a reader: once as they are, once framed.
 pub const READ: usize = 2;
 
 /// Shares are counted in units of this many bytes.
 const UNIT: usize = 1 << 10;
 
-/// The budget; clones are the same.
+/// The budget; clones share it.
 #[derive(Clone, Debug)]
 pub struct Budget {
-    /// For what agents say, until it is durable: a third, and so for the others.
+    /// For data from agents, until it is durable. Each pool has a third of the budget.
     pub work: Pool,
-    /// For what clients say, until it is done.
+    /// For data from clients, until it is processed.
     pub clients: Pool,
-    /// For what is on its way to readers.
+    /// For events on their way to readers.
     pub read: Pool,
 }
 
-/// A part of the budget; clones are the same.
+/// A part of the budget; clones share it.
 #[derive(Clone, Debug)]
 pub struct Pool {
     shared: Arc<Shared>,
@@ -70,14 +70,13 @@ pub struct Share {
     permit: OwnedSemaphorePermit,
 }
 
-/// Bytes that hold a share for as long as any part of them is used.
+/// Bytes that hold a share as long as any part of them is in use.
 struct Held {
     bytes: Bytes,
     _share: Share,
 }
 
 impl Budget {
-    /// So many bytes.
     pub fn new(bytes: usize) -> Self {
         let third = bytes.max(LEAST) / 3;
         let pool = || Pool::new(third);
@@ -101,7 +100,7 @@ impl Pool {
         }
     }
 
-    /// Waits for a share of so many bytes, in turn. All of the pool is enough for anything.
+    /// Waits in turn for a share of `bytes` bytes. A request for more than the pool gets the whole pool.
     pub async fn take(&self, bytes: usize) -> Share {
         let units = self.units(bytes);
         if let Ok(permit) = Arc::clone(&self.shared.free).try_acquire_many_owned(units) {
@@ -111,12 +110,12 @@ impl Pool {
         let _waiting = Waiter::new(self);
         match Arc::clone(&self.shared.free).acquire_many_owned(units).await {
             Ok(permit) => self.share(permit),
-            // It is never closed.
+            // The semaphore is never closed.
             Err(_) => std::future::pending().await,
         }
     }
 
-    /// The same for somebody who will not wait longer than this.
+    /// The same, but gives up after `longest`.
     pub async fn take_within(&self, bytes: usize, longest: Duration) -> Option<Share> {
         let share = tokio::time::timeout(longest, self.take(bytes)).await.ok();
         if share.is_none() {
@@ -125,7 +124,7 @@ impl Pool {
         share
     }
 
-    /// A share, if it is there.
+    /// A share, if one is available now.
     pub fn take_now(&self, bytes: usize) -> Option<Share> {
         let permit = self.permit(self.units(bytes))?;
         Some(self.share(permit))
@@ -145,17 +144,16 @@ impl Pool {
         share
     }
 
-    /// How many bytes there are.
     pub fn total(&self) -> usize {
         self.shared.units as usize * UNIT
     }
 
-    /// How many are in use.
     pub fn used(&self) -> i64 {
         self.shared.used.get()
     }
 
-    /// Waits with a share of it. None if it takes longer than that, and others wait for a share.
+    /// Waits while holding a share. Returns `None` if it takes longer than `longest` and others wait for a
+    /// share.
     pub async fn unless_wanted<T>(
         &self,
         longest: Duration,
@@ -171,17 +169,17 @@ impl Pool {
         }
     }
 
-    /// How many wait for a share now.
+    /// How many tasks wait for a share now.
     pub fn waiting(&self) -> i64 {
         self.shared.waiting.get()
     }
 
-    /// How often somebody had to wait.
+    /// How often a task had to wait.
     pub fn waits(&self) -> u64 {
         self.shared.waits.get()
     }
 
-    /// How often somebody waited too long.
+    /// How often a task waited too long.
     pub fn refusals(&self) -> u64 {
         self.shared.refusals.get()
     }
@@ -198,8 +196,8 @@ impl Share {
         i64::try_from(self.permit.num_permits() * UNIT).unwrap_or(i64::MAX)
     }
 
-    /// Makes it a share of so many bytes in all, if they are there: it does not wait, since others may wait
-    /// for what it holds.
+    /// Grows the share to `bytes` bytes in total, if they are available. Does not wait, because others may
+    /// wait for what this share holds.
     pub fn grow(&mut self, bytes: usize) -> bool {
         let held = u32::try_from(self.permit.num_permits()).unwrap_or(u32::MAX);
         let more = self.pool.units(bytes).saturating_sub(held);
@@ -213,7 +211,7 @@ impl Share {
         true
     }
 
-    /// Keeps the share for as long as these bytes are used, whole or in part.
+    /// Keeps the share as long as these bytes are in use, in whole or in part.
     pub fn hold(self, bytes: Bytes) -> Bytes {
         Bytes::from_owner(Held { bytes, _share: self })
     }
@@ -231,7 +229,7 @@ impl AsRef<[u8]> for Held {
     }
 }
 
-/// Somebody who waits, however that ends.
+/// Counts a waiting task until dropped, however the wait ends.
 struct Waiter<'p>(&'p Pool);
 
 impl<'p> Waiter<'p> {

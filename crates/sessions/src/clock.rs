@@ -1,4 +1,4 @@
-//! The time that events carry.
+//! The time format of events.
 
 use std::time::Duration;
 
@@ -9,19 +9,21 @@ pub fn now() -> String {
     format(Timestamp::now())
 }
 
-/// That long ago, in the same form; as early as can be said if that is too long ago.
+/// The time `past` ago, in the same form; the earliest time that can be represented if that is too long
+/// ago.
 pub fn ago(past: Duration) -> String {
     let past = SignedDuration::try_from(past).unwrap_or(SignedDuration::MAX);
     format(Timestamp::now().checked_sub(past).unwrap_or(Timestamp::MIN))
 }
 
-/// Nanoseconds since 1970 of a time in that form; none of what is no time, or before then.
+/// Nanoseconds since 1970 of a time in that form; `None` if it is not a time, or before 1970.
 pub fn nanoseconds(time: &str) -> Option<u64> {
     u64::try_from(time.parse::<Timestamp>().ok()?.as_nanosecond()).ok()
 }
 
-/// How long it is from now until the minute of the clock is over in which that time is; none if it is
-/// over, or one of the two is no time. A clock that was set back makes it no longer than a minute.
+/// How long it takes from `now` until the end of the clock minute that contains `time`; `None` if that
+/// minute has passed, or one of the two is not a time. If the clock was set back, the result is at most one
+/// minute.
 pub fn left_of_minute(time: &str, now: &str) -> Option<Duration> {
     let time = time.parse::<Timestamp>().ok()?.as_second();
     let over = Timestamp::from_second((time.div_euclid(60) + 1) * 60).ok()?;

@@ -1,4 +1,4 @@
-//! All sessions of this process: starts them, finds them, lists them, ends them.
+//! All sessions of this process: starts, finds, lists and ends them.
 
 mod abandoned;
 mod commands;
@@ -40,16 +40,15 @@ use crate::store::memory::Memory;
 use crate::store::sqlite::Sqlite;
 use crate::store::{Filter, Record, Store, StoreError};
 
-/// How long sessions may take to end when the hub does.
+/// How long sessions may take to end when the hub shuts down.
 const FAREWELL: Duration = Duration::from_secs(8);
 
-/// How many starts wait for whoever wants to hear of them; who is slower misses some.
+/// How many starts are buffered for each subscriber; a slower one misses some.
 const STARTS: usize = 256;
 
-/// Why a session is over whose actor is gone.
+/// The reason reported for a session whose actor failed.
 const FAILED: &str = "agentwire failed in this session";
 
-/// All sessions of this process.
 #[derive(Clone)]
 pub struct Hub {
     shared: Arc<Shared>,
@@ -61,26 +60,23 @@ struct Shared {
     log: EventLog,
     owner: Option<Owner>,
     contain: Arc<Contain>,
-    /// How many more sessions may run.
     places: Arc<Semaphore>,
     live: Mutex<HashMap<SessionId, SessionHandle>>,
     keys: Arc<watch::Sender<Keys>>,
-    /// No session starts any more.
+    /// If set, no session starts any more.
     is_closing: AtomicBool,
     starts: broadcast::Sender<Started>,
 }
 
-/// A session that has started here.
 #[derive(Clone, Debug)]
 pub struct Started {
-    /// Which.
     pub session: SessionId,
-    /// The number of its last event before it did.
+    /// The session's last event before this start.
     pub after: u64,
 }
 
 impl Hub {
-    /// Opens the log and closes what a process that died left open.
+    /// Opens the log and closes what a dead process left open.
     pub async fn open(settings: Settings) -> Result<Self, GatewayError> {
         let opened = tokio::task::spawn_blocking(move || {
             let store = open_store(&settings)?;
@@ -89,15 +85,15 @@ impl Hub {
                     let path = settings.data_dir.display();
                     GatewayError::new(
                         ErrorCode::Internal,
-                        format!("failed to lock {path}: {error}; is it yours to write?"),
+                        format!("failed to lock {path}: {error}; check that you can write to it"),
                     )
                 })?),
                 StoreKind::Memory => None,
             };
             orphans::sweep(&*store).or_else(|error| match error {
-                // What is damaged there harms those it belongs to, and keeps nobody from starting.
+                // Damage affects only the sessions that it belongs to, and must not prevent a start.
                 StoreError::Failed(_) => {
-                    tracing::warn!(%error, "sessions left by a dead process are not looked for");
+                    tracing::warn!(%error, "failed to look for sessions of dead processes");
                     Ok(())
                 }
                 StoreError::Full(_) | StoreError::Busy(_) | StoreError::Conflict(_) => {
@@ -125,26 +121,23 @@ impl Hub {
         })
     }
 
-    /// What keeps agents' processes in.
     pub fn containment(&self) -> &Contain {
         &self.shared.contain
     }
 
-    /// What it was told.
     pub fn settings(&self) -> &Settings {
         &self.shared.settings
     }
 
-    /// The log of all sessions.
     pub fn log(&self) -> &EventLog {
         &self.shared.log
     }
 
-    /// Refuses what comes when the hub ends.
+    /// Refuses new work while the hub shuts down.
     fn check_open(&self) -> Result<(), GatewayError> {
         match self.shared.is_closing.load(Ordering::SeqCst) {
             true => {
-                let message = "agentwire is being stopped; try again once it runs";
+                let message = "agentwire is shutting down; try again after it restarts";
                 Err(GatewayError::new(ErrorCode::Overloaded, message))
             }
             false => Ok(()),
@@ -159,33 +152,29 @@ impl Hub {
         })
     }
 
-    /// The sessions that run here.
     pub fn running(&self) -> Vec<SessionHandle> {
         self.shared.live().values().cloned().collect()
     }
 
-    /// Tells of every session that starts here from now on.
+    /// Reports every session that starts here from now on.
     pub fn starts(&self) -> broadcast::Receiver<Started> {
         self.shared.starts.subscribe()
     }
 
-    /// What the engine counts of itself.
     pub fn figures(&self) -> &Figures {
         self.shared.log.figures()
     }
 
-    /// What is known of a session, wherever it runs.
     pub async fn summary(&self, id: &SessionId) -> Result<SessionSummary, GatewayError> {
         Ok(self.record(id).await?.summary)
     }
 
-    /// Sessions, newest first.
     pub async fn sessions(&self, filter: Filter) -> Result<Vec<SessionSummary>, GatewayError> {
         let found = self.records(filter).await?;
         Ok(found.into_iter().map(|record| record.summary).collect())
     }
 
-    /// The session of that agent in that directory that was last at work and can be resumed.
+    /// The most recently active session of this agent in this directory that can be resumed.
     pub async fn latest(
         &self,
         agent: AgentType,
@@ -198,12 +187,13 @@ impl Hub {
                 && session.working_directory.as_deref().is_some_and(|at| Path::new(at) == directory)
         };
         let all = self.sessions(Filter::default()).await?;
-        // Newest first, so that of equals the first is meant.
+        // The list is newest first and `max_by` picks the last of equals, so reverse it: of equals, the
+        // newest wins.
         let fitting = all.into_iter().rev().filter(fits);
         Ok(fitting.max_by(|a, b| a.updated_at.cmp(&b.updated_at)).map(|session| session.id))
     }
 
-    /// The session whose id begins so, if there is exactly one.
+    /// The session whose id starts with this prefix, if there is exactly one.
     pub async fn find(&self, prefix: &str) -> Result<SessionId, GatewayError> {
         let not_found = |message: String| GatewayError::new(ErrorCode::SessionNotFound, message);
         let id = SessionId::from(prefix);
@@ -216,16 +206,16 @@ impl Hub {
         match (fitting.next(), fitting.next()) {
             (Some(found), None) => Ok(found.id.clone()),
             (Some(_), Some(_)) => {
-                Err(not_found(format!("several sessions begin with {prefix}; give more of the id")))
+                Err(not_found(format!("several sessions start with {prefix}; give more of the id")))
             }
             (None, _) => Err(not_found(format!(
-                "there is no session {prefix}; `agentwire ls` lists those there are"
+                "there is no session {prefix}; list sessions with `agentwire ls`"
             ))),
         }
     }
 
-    /// Forgets sessions that are over, and gives those that are gone: one that runs, or that somebody
-    /// has just resumed, stays.
+    /// Deletes sessions that have ended, and returns the deleted ones. A session that runs, or that was
+    /// just resumed, stays.
     pub async fn forget(
         &self,
         mut sessions: Vec<SessionId>,
@@ -239,7 +229,7 @@ impl Hub {
                 let owner = record.owner.as_deref();
                 let is_free = record.summary.state == SessionState::Ended
                     && !owner.is_some_and(|owner| store.is_alive(owner));
-                // Ours from here on: nobody can resume it.
+                // We own it from here on: no one can resume it.
                 if is_free && store.claim(&id, owner, &own)? {
                     gone.push(id);
                 }
@@ -250,7 +240,7 @@ impl Hub {
         gone.await
     }
 
-    /// Ends all sessions, and comes back when they are over and durable, or after a while.
+    /// Ends all sessions. Returns when they have ended and are durable, or after a timeout.
     pub async fn shutdown(&self) {
         self.shared.is_closing.store(true, Ordering::SeqCst);
         let mut stops = JoinSet::new();
@@ -278,16 +268,16 @@ impl Hub {
         command
     }
 
-    /// What a client is told of a store that cannot be read.
+    /// The error a client gets for a store that cannot be read.
     pub fn storage_error(error: &StoreError) -> GatewayError {
         storage(error)
     }
 
-    /// All that is kept of a session beside its events.
+    /// Everything stored about a session except its events.
     pub async fn record(&self, id: &SessionId) -> Result<Record, GatewayError> {
         let found = self.shared.found(id).await.map_err(|error| storage(&error))?;
         found.ok_or_else(|| {
-            let message = format!("there is no session {id}; `agentwire ls` lists those there are");
+            let message = format!("there is no session {id}; list sessions with `agentwire ls`");
             GatewayError::new(ErrorCode::SessionNotFound, message)
         })
     }
@@ -326,7 +316,7 @@ impl Shared {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The session does not run here any more, unless it runs again already.
+    /// Removes a session that no longer runs here, unless it already runs again.
     fn leave(&self, id: &SessionId, mark: &Mark) {
         let mut live = self.live();
         if live.get(id).is_some_and(|now| now.has(mark)) {
@@ -348,7 +338,7 @@ impl Shared {
         self.log.change(change).await.map_err(|error| storage(&error))
     }
 
-    /// Closes the log of a session whose actor is gone.
+    /// Closes the log of a session whose actor failed.
     async fn abandon(&self, id: &SessionId) {
         let id = id.clone();
         let own = self.owner.as_ref().map(|owner| owner.name().to_owned());
@@ -358,7 +348,7 @@ impl Shared {
             Some(_) | None => Ok(()),
         });
         if let Err(error) = closed.await {
-            tracing::warn!(%error, "a session that failed stays open until it is looked at");
+            tracing::warn!(%error, "failed to close a failed session; it is closed later");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Who runs: agent processes, session actors, the durable log and its stores.
+//! The engine: agent processes, session actors, the durable log and its stores.
 //!
-//! Knows no listener and no front. An agent's bytes come in, events become durable, cursors read
-//! them; commands go the other way.
+//! It knows no listener and no front. Bytes from an agent become durable events that cursors read; commands
+//! go the other way.
 
 mod backlog;
 pub mod blocking;

@@ -1,4 +1,4 @@
-//! The log: what sessions add becomes durable, then visible, and is read with cursors.
+//! The log: what sessions append becomes durable, then visible, and is read with cursors.
 
 mod blocking;
 mod cursor;
@@ -24,14 +24,16 @@ use crate::budget::Budget;
 use crate::metrics::Figures;
 use crate::store::{Append, Store, StoreError};
 
-/// The log of all sessions of this process; clones are the same log.
+/// The log of all sessions of this process; clones share it.
 ///
-/// One writes at a time. Little that comes alone is written by whoever hands it over, while the other
-/// tasks of its thread go on on another; everything else by a thread of the log, which takes what all
-/// sessions have handed over since the last commit and keeps it in one transaction. Only then it is shown to cursors. Nothing here grows without bound: a
-/// session hands over one append at a time and waits for it, so that the queue holds at most one
-/// for each session; a transaction takes 64 MiB of them; and of what is durable 256 KiB for each
-/// session (or its last batch) and 32 MiB in all stay in memory for readers that keep up.
+/// There is one writer at a time. A small append that comes alone is written by the caller, while another
+/// thread takes over the tasks of the caller's thread. Everything else is written by the log's thread: it
+/// takes what all sessions have submitted since the last commit and stores it in one transaction. Only then
+/// do cursors see it.
+///
+/// Nothing here grows without bound. A session submits one append at a time and waits for it, so the queue
+/// holds at most one per session. A transaction takes 64 MiB of them. Of the durable events, 256 KiB per
+/// session (or its last batch) and 32 MiB in total stay in memory for readers that keep up.
 #[derive(Clone)]
 pub struct EventLog {
     shared: Arc<Shared>,
@@ -41,27 +43,26 @@ pub struct EventLog {
 
 struct Used(Arc<Shared>);
 
-/// Adds to the log of one session, which is live here until this is dropped.
+/// Appends to the log of one session, which is live here until this is dropped.
 pub struct LogWriter {
     log: EventLog,
     live: Arc<Live>,
 }
 
-/// Resolves when what was handed over is durable, and visible to whoever reads from then on.
+/// Resolves when the append is durable, and visible to every read from then on.
 ///
-/// While the store has no room or is busy this waits; see [`EventLog::stuck`]. Dropping it takes
-/// nothing back.
+/// Waits while the store is full or busy; see [`EventLog::stuck`]. Dropping it does not undo the append.
 #[derive(Debug)]
 #[must_use = "an append is not durable before this resolves"]
 pub struct Committed(oneshot::Receiver<Result<(), StoreError>>);
 
 impl EventLog {
-    /// A log that is kept in that store. Starts the thread that writes.
+    /// A log in this store. Starts the thread that writes.
     pub fn new(store: Arc<dyn Store>) -> Self {
         Self::within(store, Budget::default())
     }
 
-    /// The same; what is large and on its way to readers is taken from that budget.
+    /// The same with a given budget, which bounds large events on their way to readers.
     pub fn within(store: Arc<dyn Store>, budget: Budget) -> Self {
         let shared = Arc::new(Shared::new(store, budget));
         let log = Self { _used: Arc::new(Used(Arc::clone(&shared))), shared };
@@ -75,23 +76,20 @@ impl EventLog {
         log
     }
 
-    /// Where it is kept.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.shared.store
     }
 
-    /// What everything large in this process is taken from.
+    /// The budget for everything large in this process.
     pub fn budget(&self) -> &Budget {
         &self.shared.budget
     }
 
-    /// What the engine counts of itself.
     pub fn figures(&self) -> &Arc<Figures> {
         &self.shared.figures
     }
 
-    /// Why the store takes no appends now, if it does not. What was handed over is kept and tried
-    /// again until it does.
+    /// Why the store accepts no appends now, if so. Submitted appends are retried until it does.
     pub fn stuck(&self) -> Option<StoreError> {
         self.shared.stuck()
     }
@@ -103,14 +101,14 @@ impl EventLog {
         LogWriter { log: self.clone(), live }
     }
 
-    /// Reads a session's events after `after`: one that is live here, one that another process
-    /// runs, or one that has ended.
+    /// Reads a session's events after `after`. The session may be live here, run in another process, or
+    /// have ended.
     pub fn cursor(&self, session: &SessionId, after: u64) -> Cursor {
         Cursor::new(self.clone(), session.clone(), after)
     }
 
-    /// Waits until a session runs again: it is live here, or has events after that one, which may be
-    /// another process's.
+    /// Waits until a session runs again: it is live here, or has events after `after`, perhaps from another
+    /// process.
     pub async fn opened(&self, session: &SessionId, after: u64) {
         tokio::select! {
             () = self.shared.opened(session) => {}
@@ -118,8 +116,8 @@ impl EventLog {
         }
     }
 
-    /// Takes no more appends, and returns when those handed over are durable and the thread has
-    /// ended. If the store takes none they are tried once more and then given up with its error.
+    /// Accepts no more appends, and returns when those submitted are durable and the thread has ended. If
+    /// the store accepts none, they are tried once more and then fail with the store's error.
     pub async fn shutdown(&self) {
         self.shared.close();
         self.shared.ended().await;
@@ -133,14 +131,14 @@ impl Drop for Used {
 }
 
 impl LogWriter {
-    /// Hands over the next events. A session has one append under way at a time: a second one is
-    /// refused.
+    /// Submits the next events. A session can have one append in progress; a second one is refused.
     pub fn submit(&self, append: Append) -> Committed {
         self.submit_telling(append, |_| ())
     }
 
-    /// The same; `told` hears what came of it after this resolves and before a cursor gives any of it. Whom it
-    /// tells finds the events there. It must not wait for anything, nor read the log.
+    /// The same. `told` is called with the result, after this resolves and before a cursor returns any of
+    /// the events. Anyone it notifies finds the events in the log. It must not wait for anything, nor read
+    /// the log.
     pub fn submit_telling(
         &self,
         append: Append,
@@ -152,11 +150,11 @@ impl LogWriter {
             StoreError::Failed(format!("failed to append to session {}: {why}", self.live.session))
         };
         if append.record.summary.id != self.live.session {
-            Told { told, done }.refuse(&refused("the record is another session's"));
+            Told { told, done }.refuse(&refused("the record belongs to another session"));
         } else if self.live.under_way.swap(true, Ordering::AcqRel) {
             Told { told, done }.refuse(&refused("its last append is not durable yet"));
         } else {
-            // A job that is refused is dropped, and its future with it.
+            // A refused job is dropped, and its future with it.
             let live = Arc::clone(&self.live);
             self.log.shared.append(Box::new(Pending { live, append, told: Told { told, done } }));
         }

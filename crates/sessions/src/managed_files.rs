@@ -1,5 +1,5 @@
-//! Files that an administrator of the machine writes for an agent, and which it obeys before all that the
-//! gateway tells it.
+//! Files that a machine's administrator writes for an agent; the agent obeys them over anything the gateway
+//! says.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -13,16 +13,14 @@ use agentwire_protocol::{ErrorCode, GatewayError, SessionConfig};
 /// How much of a file is read. Such files are small.
 const LIMIT: u64 = 1 << 20;
 
-/// A file that keeps the gateway from holding its rules.
+/// A file that prevents the gateway from enforcing its rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Which.
     pub file: PathBuf,
-    /// What it does.
     pub does: Unguarded,
 }
 
-/// Such files, for an agent that is started with these variables beside our own.
+/// Finds such files, for an agent started with these variables in addition to our own.
 pub fn look(dialect: &dyn AgentDialect, env: &BTreeMap<String, String>) -> Vec<Found> {
     let files = dialect.machine_files().iter();
     files
@@ -30,7 +28,7 @@ pub fn look(dialect: &dyn AgentDialect, env: &BTreeMap<String, String>) -> Vec<F
         .collect()
 }
 
-/// Refuses a session with a rule that the gateway could not make an agent follow here.
+/// Refuses a session with a rule that the gateway cannot enforce because of such a file.
 pub(crate) fn check(
     dialect: &dyn AgentDialect,
     config: &SessionConfig,
@@ -49,7 +47,7 @@ pub(crate) fn check(
 }
 
 impl Found {
-    /// What is told where a session starts that asks about some calls.
+    /// The warning at the start of a session that asks about some calls.
     pub(crate) fn warning(&self) -> String {
         let Unguarded { what, remedy } = self.does;
         format!("{what} ({}); {remedy}", self.file.display())
@@ -73,7 +71,7 @@ fn judged(known: &MachineFile, file: PathBuf) -> Option<Found> {
     Some(Found { file, does })
 }
 
-/// The text of a file, if it is one.
+/// The text of a regular file.
 fn text(path: &Path) -> Option<String> {
     let file = File::open(path).ok().filter(|file| file.metadata().is_ok_and(|it| it.is_file()))?;
     let mut bytes = Vec::new();

@@ -1,7 +1,7 @@
-//! What the engine counts of itself, for whoever watches it.
+//! What the engine counts about itself, for monitoring.
 //!
-//! Where events pass, counting is an addition to an atomic number: no lock, no memory. What happens
-//! once a turn or once a request is kept by its labels in a map.
+//! On the path of events, counting is an atomic addition: no lock, no allocation. What happens once per
+//! turn or request is stored by its labels in a map.
 
 mod tally;
 #[cfg(test)]
@@ -17,74 +17,70 @@ use agentwire_protocol::event::{RequestKind, RequestOutcome, SettledBy};
 
 pub(crate) use self::tally::Tally;
 
-/// How many pairs of an agent and a model are told apart; the rest is `other`.
+/// How many pairs of agent and model are counted separately; the rest is `other`.
 const MODELS: usize = 64;
 
-/// How much of a model's name is kept.
+/// How many bytes of a model's name are stored.
 const MODEL_NAME: usize = 100;
 
-/// What the engine of this process has done, and has in memory.
+/// What the engine of this process has done, and holds in memory.
 #[derive(Debug, Default)]
 pub struct Figures {
-    /// Sessions begun or resumed.
+    /// Sessions started or resumed.
     pub sessions_started: ByAgent<Counter>,
     /// Events that became durable.
     pub events: ByAgent<Counter>,
-    /// Bytes of them.
+    /// Bytes of durable events.
     pub bytes: ByAgent<Counter>,
-    /// Nanoseconds of a transaction, from handing it to the store to its being durable.
+    /// Nanoseconds per transaction, from handing it to the store until it is durable.
     pub commit_time: Histogram<TIMES>,
-    /// Events of a transaction.
+    /// Events per transaction.
     pub commit_events: Histogram<SIZES>,
-    /// Transactions that the store did not take.
+    /// Transactions that the store did not accept.
     pub commit_failures: Counter,
-    /// Nanoseconds from a batch's being durable to a reader's taking it.
+    /// Nanoseconds from when a batch is durable until a reader takes it.
     pub delivery: Histogram<TIMES>,
-    /// How often a reader that kept up fell behind and was served from the store.
+    /// How often a reader that kept up fell behind and had to read from the store.
     pub fell_behind: Counter,
-    /// Bytes handed to the log that are not durable yet.
+    /// Bytes submitted to the log that are not durable yet.
     pub queue_bytes: Gauge,
-    /// Appends handed to the log that are not durable yet.
+    /// Appends submitted to the log that are not durable yet.
     pub queue_appends: Gauge,
-    /// Requests that wait for an answer.
     pub open_requests: ByKind<Gauge>,
-    /// Agents' processes that run.
     pub processes: ByAgent<Gauge>,
-    /// Agents' processes that were started.
     pub processes_started: ByAgent<Counter>,
     rare: Mutex<Rare>,
 }
 
-/// What is counted seldom, by its labels.
+/// Figures that rarely change, by their labels.
 #[derive(Clone, Debug, Default)]
 pub struct Rare {
     /// Sessions that ended: agent, reason.
     pub ended: BTreeMap<(&'static str, &'static str), u64>,
     /// Turns that ended: agent, outcome.
     pub turns: BTreeMap<(&'static str, &'static str), u64>,
-    /// Requests that were settled: kind, outcome, by whom.
+    /// Requests that were settled: kind, outcome, settled by.
     pub settled: BTreeMap<(&'static str, &'static str, &'static str), u64>,
-    /// What turns used: agent, model.
+    /// Usage of turns: agent, model.
     pub spent: BTreeMap<(&'static str, String), Spent>,
 }
 
-/// What was used. The tokens do not overlap: what a cache gave is not in `input`.
+/// Usage. The tokens do not overlap: tokens read from a cache are not in `input`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spent {
-    /// Read, and in no cache.
+    /// Tokens read, not from a cache.
     pub input: u64,
-    /// Written.
+    /// Tokens written.
     pub output: u64,
-    /// Read from a cache.
+    /// Tokens read from a cache.
     pub cache_read: u64,
-    /// Written to a cache.
+    /// Tokens written to a cache.
     pub cache_creation: u64,
-    /// What it cost, as far as that is known.
+    /// The cost, as far as it is known.
     pub dollars: f64,
 }
 
 impl Figures {
-    /// What is counted seldom, as it stands.
     pub fn rare(&self) -> Rare {
         self.rare.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -117,7 +113,7 @@ impl Figures {
         });
     }
 
-    /// A process of that agent runs until what this gives is dropped.
+    /// Counts a process of this agent as running until the returned guard is dropped.
     pub(crate) fn process(self: &Arc<Self>, agent: AgentType) -> Counted {
         self.processes_started.of(agent).add(1);
         self.processes.of(agent).add(1);
@@ -125,7 +121,6 @@ impl Figures {
     }
 }
 
-/// A process that is counted as running.
 #[derive(Debug)]
 pub(crate) struct Counted {
     figures: Arc<Figures>,
@@ -143,12 +138,10 @@ impl Drop for Counted {
 pub struct Counter(AtomicU64);
 
 impl Counter {
-    /// So many more.
     pub fn add(&self, count: u64) {
         self.0.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// How many so far.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -159,21 +152,19 @@ impl Counter {
 pub struct Gauge(AtomicI64);
 
 impl Gauge {
-    /// So many more, or fewer.
     pub fn add(&self, count: i64) {
         self.0.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// How many now.
     pub fn get(&self) -> i64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// How many buckets a histogram of times has, beside the last.
+/// How many buckets a histogram of times has, besides the last.
 pub const TIMES: usize = 16;
 
-/// How many buckets a histogram of sizes has, beside the last.
+/// How many buckets a histogram of sizes has, besides the last.
 pub const SIZES: usize = 10;
 
 /// From 50 µs to 10 s, in nanoseconds.
@@ -198,7 +189,6 @@ const TIME_BOUNDS: [u64; TIMES] = [
 
 const SIZE_BOUNDS: [u64; SIZES] = [1, 2, 5, 10, 25, 50, 100, 500, 1_000, 10_000];
 
-/// How often which values came.
 #[derive(Debug)]
 pub struct Histogram<const N: usize> {
     bounds: [u64; N],
@@ -213,7 +203,6 @@ impl<const N: usize> Histogram<N> {
         Self { bounds, counts, beyond: AtomicU64::new(0), sum: AtomicU64::new(0) }
     }
 
-    /// A value came.
     pub fn observe(&self, value: u64) {
         let place = self.bounds.partition_point(|bound| *bound < value);
         let count = self.counts.get(place).unwrap_or(&self.beyond);
@@ -221,12 +210,11 @@ impl<const N: usize> Histogram<N> {
         self.sum.fetch_add(value, Ordering::Relaxed);
     }
 
-    /// A time came.
     pub fn observe_time(&self, time: Duration) {
         self.observe(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     }
 
-    /// For each bound, how many values were not above it; then how many there were, and their sum.
+    /// For each bound, how many values were not above it; then the number of values, and their sum.
     pub fn read(&self) -> (Vec<(u64, u64)>, u64, u64) {
         let mut so_far = 0;
         let counted = self.bounds.iter().zip(&self.counts).map(|(bound, count)| {
@@ -250,24 +238,20 @@ impl Default for Histogram<SIZES> {
     }
 }
 
-/// One for each agent.
 #[derive(Debug, Default)]
 pub struct ByAgent<T>([T; AgentType::ALL.len()]);
 
 impl<T> ByAgent<T> {
-    /// That agent's.
-    #[expect(clippy::indexing_slicing, reason = "there is one for each")]
+    #[expect(clippy::indexing_slicing, reason = "there is one for each agent")]
     pub fn of(&self, agent: AgentType) -> &T {
         &self.0[agent as usize]
     }
 
-    /// Each, by the agent's name.
     pub fn each(&self) -> impl Iterator<Item = (&'static str, &T)> {
         AgentType::ALL.into_iter().map(|agent| (agent.as_str(), self.of(agent)))
     }
 }
 
-/// One for each kind of request.
 #[derive(Debug, Default)]
 pub struct ByKind<T> {
     permission: T,
@@ -286,7 +270,6 @@ const KINDS: [RequestKind; 5] = [
 ];
 
 impl<T> ByKind<T> {
-    /// That kind's.
     pub fn of(&self, kind: RequestKind) -> &T {
         match kind {
             RequestKind::Permission => &self.permission,
@@ -297,7 +280,6 @@ impl<T> ByKind<T> {
         }
     }
 
-    /// Each, by the kind's name.
     pub fn each(&self) -> [(&'static str, &T); 5] {
         KINDS.map(|kind| (kind.as_str(), self.of(kind)))
     }

@@ -1,5 +1,5 @@
-//! Closes sessions that nobody runs any more: their requests are denied, what was open has failed, and
-//! their end is an event. A prompt is never sent again.
+//! Closes sessions that no process runs any more: open requests are denied, whatever else was open fails,
+//! and the end becomes an event. A prompt is never sent again.
 
 use agentwire_dialects::tape::Agent;
 use agentwire_protocol::event::{
@@ -11,13 +11,13 @@ use agentwire_protocol::{SessionState, Text};
 use crate::session::{Book, Core, Hooks, Journal};
 use crate::store::{Append, Filter, Open, OpenBy, Record, Store, StoreError};
 
-/// Why a session is over whose process died.
+/// The reason reported for a session whose process died.
 pub(crate) const DIED: &str = "agentwire ended while the session ran";
 
 /// Closes every session whose owner is dead.
 pub(crate) fn sweep(store: &dyn Store) -> Result<(), StoreError> {
     for record in store.sessions(&Filter { live: true, ..Filter::default() })? {
-        // Another process that holds the store for long keeps nobody from starting.
+        // Another process that holds the store for long must not delay the start.
         if is_left(store, &record, None) && tidy(store, record, DIED) == Tidied::Busy {
             break;
         }
@@ -25,41 +25,41 @@ pub(crate) fn sweep(store: &dyn Store) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// What came of closing a session.
+/// The result of closing a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tidied {
-    /// It is closed, or will be when it is next looked at.
+    /// The session is closed, or will be the next time it is looked at.
     Done,
-    /// Others write: it makes no sense to try another one now.
+    /// Another writer is busy: trying another session now is pointless.
     Busy,
 }
 
-/// Whether a session is not over although its owner is dead, or is `own`, who must know that it does
-/// not run it.
+/// Whether a session has not ended although its owner is dead, or is `own`. The caller must know that it
+/// does not run the session itself.
 pub(crate) fn is_left(store: &dyn Store, record: &Record, own: Option<&str>) -> bool {
     let runs = |owner: &str| Some(owner) != own && store.is_alive(owner);
     record.summary.state != SessionState::Ended && !record.owner.as_deref().is_some_and(runs)
 }
 
-/// Closes that session if that can be done. What cannot be closed now, such as on a full disk or while
-/// another process writes, is closed later; reading goes on.
+/// Closes this session if possible. What cannot be closed now, for example on a full disk or while another
+/// process writes, is closed later; reading continues.
 pub(crate) fn tidy(store: &dyn Store, record: Record, reason: &str) -> Tidied {
     let id = record.summary.id.clone();
     match store.append_soon(&closing(record, reason)) {
-        // Of several who close it at once, one does.
+        // If several processes close it at once, one of them succeeds.
         Ok(()) | Err(StoreError::Conflict(_)) => Tidied::Done,
         Err(StoreError::Busy(error)) => {
-            tracing::debug!(session = id.as_str(), %error, "a session is closed later");
+            tracing::debug!(session = id.as_str(), %error, "the store is busy; the session is closed later");
             Tidied::Busy
         }
         Err(error @ (StoreError::Full(_) | StoreError::Failed(_))) => {
-            tracing::warn!(session = id.as_str(), %error, "a session without its owner stays open");
+            tracing::warn!(session = id.as_str(), %error, "failed to close a session whose owner is dead");
             Tidied::Done
         }
     }
 }
 
-/// A session that nobody runs, as it will be once its end is written.
+/// An abandoned session, as it will be once its end is written.
 pub(crate) fn derived(mut record: Record, reason: &str) -> Record {
     record.owner = None;
     record.open = Open::default();
@@ -72,8 +72,8 @@ pub(crate) fn derived(mut record: Record, reason: &str) -> Record {
     record
 }
 
-/// Closes that session, which nobody runs. Its end follows the last event of the record: if there is more
-/// by now, it is a conflict, and nothing is done.
+/// Closes this abandoned session. Its end follows the last event of the record: if there are more events by
+/// now, this is a conflict and nothing is done.
 pub(crate) fn close(store: &dyn Store, record: Record, reason: &str) -> Result<(), StoreError> {
     if record.summary.state == SessionState::Ended {
         return Ok(());

@@ -1,4 +1,4 @@
-//! agentwire's own directories: no agent works at, in or above one of them.
+//! agentwire's own directories: no agent may work at, in or above one of them.
 
 mod identity;
 
@@ -17,19 +17,19 @@ use crate::Settings;
 use crate::process::Veil;
 use crate::settings::aside;
 
-/// The file of a data directory that says where the operator's token is.
+/// The file in a data directory that says where the operator's token is.
 pub const SECRET: &str = "operator.json";
 
-/// What a data directory keeps of the operator's token.
+/// What a data directory stores about the operator's token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Secret {
     /// SHA-256 of the token, in hex.
     pub digest: String,
-    /// The file that has the token.
+    /// The file that holds the token.
     pub file: PathBuf,
 }
 
-/// What that data directory keeps of the operator's token, if there is one.
+/// What this data directory stores about the operator's token, if there is one.
 pub fn secret(data_dir: &Path) -> io::Result<Option<Secret>> {
     let path = data_dir.join(SECRET);
     let text = match fs::read_to_string(&path) {
@@ -40,26 +40,22 @@ pub fn secret(data_dir: &Path) -> io::Result<Option<Secret>> {
     serde_json::from_str(&text).map(Some).map_err(|error| {
         let (from, to) = aside(&path, "old");
         let message = format!(
-            "failed to read {}: {error}; move it away, and a new token is made: mv {from} {to}",
+            "failed to read {}: {error}; move it away to get a new token: mv {from} {to}",
             path.display()
         );
         io::Error::new(io::ErrorKind::InvalidData, message)
     })
 }
 
-/// One of agentwire's own directories.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// What it holds.
     pub what: &'static str,
-    /// Where it is.
     pub path: PathBuf,
 }
 
-/// agentwire's own directories, as they are now: the data directory, that of the settings, and that of
-/// the operator's token.
+/// agentwire's own directories at this moment: of data, settings, and the operator's token.
 pub fn places(settings: &Settings) -> Vec<Place> {
-    // A file that cannot be read names nothing; the data directory is one of the places all the same.
+    // A file that cannot be read names nothing; the data directory is in the list anyway.
     let secret = secret(&settings.data_dir).ok().flatten();
     let secret = secret.and_then(|secret| secret.file.parent().map(Path::to_owned));
     let places = [
@@ -71,15 +67,15 @@ pub fn places(settings: &Settings) -> Vec<Place> {
     places.filter_map(|(what, path)| Some(Place { what, path: path? })).collect()
 }
 
-/// What an agent does not see: agentwire's own directories and secrets. In the data directory it sees
-/// the files that it is started with, and one that is built in what it keeps.
+/// What an agent cannot see: agentwire's own directories and secrets. In the data directory, it can see the
+/// files that it is started with, and a built-in agent can also see its own state.
 pub fn veil(settings: &Settings, agent: AgentType, files: Option<&Path>) -> Veil {
     let places = places(settings).into_iter().map(|place| place.path);
     let hidden = places.chain(settings.secrets.iter().cloned());
     let mut shown: Vec<PathBuf> = files.map(Path::to_path_buf).into_iter().collect();
     if let DefaultCommand::BuiltIn { state, .. } = program(agent).command {
         let state = settings.data_dir.join(state);
-        // It must be there to be shown. If it cannot be made, the agent says so when it writes.
+        // It must exist to be shown. If it cannot be created, the agent reports that when it writes.
         let _ = DirBuilder::new().recursive(true).mode(0o700).create(&state);
         shown.push(state);
     }
@@ -91,22 +87,21 @@ pub fn veil(settings: &Settings, agent: AgentType, files: Option<&Path>) -> Veil
     }
 }
 
-/// The files and directories that an agent asks about every time, whatever is allowed.
+/// The files and directories that an agent always has to ask about, whatever is allowed.
 pub fn files(settings: &Settings) -> Vec<PathBuf> {
     let places = places(settings).into_iter().map(|place| place.path);
     let files = places.chain(settings.private.iter().cloned());
     files.map(|path| std::path::absolute(&path).unwrap_or(path)).collect()
 }
 
-/// File systems that show processes and devices. Through them an agent reaches what other processes have
-/// open, and so all of agentwire's files: their names, and their numbers where Linux has them.
+/// File systems that show processes and devices, by name and by Linux's number. Through them, an agent
+/// could reach what other processes have open, and so all of agentwire's files.
 const SYSTEM: [(&str, u64); 2] = [("proc", 0x9fa0), ("sysfs", 0x6265_6572)];
 
-/// Refuses a directory at, in or above one of these places, or on a file system of the kernel's own.
-/// Directories are compared by what they are,
-/// not by name: links, `..`, mounts and the case of letters make no difference. Of a directory that does
-/// not exist yet, the one that it would be in counts; and where its name has `..` in it, also what an
-/// agent finds that goes by the name alone.
+/// Refuses a directory at, in or above one of these places, or on one of the kernel's own file systems.
+/// Directories are compared by identity, not by name: links, `..`, mounts and letter case make no
+/// difference. For a directory that does not exist yet, the one that would contain it counts. If its name
+/// contains `..`, so does the directory that an agent finds by resolving the name alone.
 pub fn check(directory: &Path, places: &[Place]) -> Result<(), GatewayError> {
     let (found, above) = nearest(directory);
     let rest = directory.strip_prefix(above).unwrap_or(Path::new(""));
@@ -122,7 +117,7 @@ fn check_reading(reading: &Path, directory: &Path, places: &[Place]) -> Result<(
         let shown = directory.display();
         let message = format!(
             "no agent may work in {shown}: it is on the file system {name}, which shows the files and \
-             secrets of other processes. Choose a project directory on a disk"
+             secrets of other processes; choose a project directory on a disk"
         );
         return Err(GatewayError::new(ErrorCode::Forbidden, message));
     }
@@ -135,7 +130,7 @@ fn check_reading(reading: &Path, directory: &Path, places: &[Place]) -> Result<(
         if is_within || is_above {
             let (shown, path) = (directory.display(), path.display());
             let message = format!(
-                "no agent may work in {shown}: agentwire keeps its {what} in {path}. Choose a project \
+                "no agent may work in {shown}: agentwire stores its {what} in {path}; choose a project \
                  directory outside of it and not above it, or move agentwire's files \
                  (AGENTWIRE_DATA_DIR, XDG_CONFIG_HOME)"
             );
@@ -145,7 +140,7 @@ fn check_reading(reading: &Path, directory: &Path, places: &[Place]) -> Result<(
     Ok(())
 }
 
-/// The directory with its links resolved, or the nearest above it that exists; and the name of that one.
+/// The directory with its links resolved, or its nearest existing ancestor; and the name of that one.
 fn nearest(directory: &Path) -> (PathBuf, &Path) {
     for above in directory.ancestors() {
         if let Ok(found) = above.canonicalize() {
@@ -155,7 +150,7 @@ fn nearest(directory: &Path) -> (PathBuf, &Path) {
     (PathBuf::from("/"), Path::new("/"))
 }
 
-/// The path without `.` and `..`, by its names alone.
+/// The path without `.` and `..`, resolved by name only.
 fn by_name(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -170,7 +165,7 @@ fn by_name(path: &Path) -> PathBuf {
     plain
 }
 
-/// The name of the kernel's own file system that a directory is on, if it is on one.
+/// The name of the kernel's own file system that a directory is on, if any.
 fn system(path: &Path) -> Option<&'static str> {
     if !cfg!(target_os = "linux") || path.as_os_str().is_empty() {
         return None;
@@ -180,7 +175,7 @@ fn system(path: &Path) -> Option<&'static str> {
     SYSTEM.iter().find(|(_, number)| *number == kind).map(|(name, _)| *name)
 }
 
-/// What tells a directory from every other.
+/// What identifies a directory: device and inode.
 fn identity(path: &Path) -> Option<(u64, u64)> {
     fs::metadata(path).ok().map(|found| (found.dev(), found.ino()))
 }
@@ -221,7 +216,7 @@ mod tests {
                 assert!(check(&path(fine), &places).is_ok(), "{fine}");
             }
         }
-        // One that does not exist has nothing to protect.
+        // A place that does not exist has nothing to protect.
         let places = [Place { what: "data", path: path("nowhere") }];
         assert!(check(root.path(), &places).is_ok());
     }
@@ -272,7 +267,7 @@ mod tests {
             link.to_str().expect("UTF-8"),
         ] {
             let error = check(Path::new(refused), &[]).expect_err(refused);
-            assert!(error.message.contains("Choose a project directory"), "{error:?}");
+            assert!(error.message.contains("choose a project directory"), "{error:?}");
         }
         if system(Path::new("/sys")).is_some() {
             assert!(check(Path::new("/sys/kernel"), &[]).is_err());

@@ -1,7 +1,7 @@
-//! Follows a path step by step, and takes no step onto a file system that does not answer, such as one of an
-//! unreachable server. Which file system a step is on is known from the kernel's table of mounts, which is
-//! read without touching any of them. So a thread that hangs is known to hang there, however the path was
-//! written and whatever links led to it, and the number of threads that one file system can hold is bounded.
+//! Follows a path step by step, and takes no step onto a file system that does not answer, such as one of
+//! an unreachable server. The kernel's mount table, which can be read without touching any mount, says
+//! which file system a step is on. So a thread that hangs is known to hang there, whatever path or links
+//! led to it, and the number of threads that one file system can block is bounded.
 
 mod mounts;
 #[cfg(test)]
@@ -18,13 +18,13 @@ use self::mounts::{Device, Mounts};
 /// How many links are followed, as in Linux.
 const LINKS: usize = 40;
 
-/// How many threads may be on one file system at once. Further ones wait.
+/// How many threads may be on one file system at once. More of them wait.
 const MOST: usize = 16;
 
-/// How long they wait if no thread there gets on. It is short: those who wait take places of others.
+/// How long they wait while no thread there makes progress. It is short because waiting threads take up the
+/// places of others.
 const SLOW: Duration = Duration::from_secs(2);
 
-/// Who is where.
 static VISITS: Visits = Visits::new(MOST, SLOW);
 
 struct Visits {
@@ -47,21 +47,22 @@ struct Step {
     begun: Instant,
 }
 
-/// A thread on its way. While it is here it counts as being on the file system of its last step.
+/// A thread on its way. Until dropped, it counts as being on the file system of its last step.
 struct Visit {
     visits: &'static Visits,
     id: Option<u64>,
 }
 
-/// The end of a path. Until it is dropped, its thread counts as being on that file system.
+/// The end of a path. Until dropped, its thread counts as being on that file system.
 pub(crate) struct Reached {
-    /// The path with all links followed, whether or not its end exists; the root, if there are too many.
+    /// The path with all links followed, whether or not its end exists; the root, if there are too many
+    /// links.
     pub(crate) path: PathBuf,
     _visit: Visit,
 }
 
-/// Follows a path to its end. Nothing, if the path leads to a file system on which another thread has been
-/// waiting for so long; where it is the first, it hangs.
+/// Follows a path to its end. Returns `None` if the path leads to a file system where another thread has
+/// been waiting for `patience`. The first thread there hangs.
 pub(crate) fn reach(path: &Path, patience: Duration) -> Option<Reached> {
     let target = |at: &Path| {
         let is_link = fs::symlink_metadata(at).is_ok_and(|found| found.is_symlink());
@@ -70,7 +71,7 @@ pub(crate) fn reach(path: &Path, patience: Duration) -> Option<Reached> {
     VISITS.reach(path, patience, mounts::now().as_deref(), target)
 }
 
-/// Whether a file system is mounted at a path that has no links in it.
+/// Whether a file system is mounted at this path, which must not contain links.
 pub(crate) fn is_mount(path: &Path) -> bool {
     mounts::now().is_some_and(|mounts| mounts.has(path))
 }
@@ -81,7 +82,7 @@ impl Visits {
         Self { most, slow, under_way, left: Condvar::new() }
     }
 
-    /// `target` is where a link leads, and the only thing that touches the disk.
+    /// `target` returns where a link leads, and is the only thing that touches the disk.
     fn reach(
         &'static self,
         path: &Path,
@@ -122,7 +123,6 @@ impl Visits {
         self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a visit off the list.
     fn leave(&self, under_way: &mut UnderWay, id: u64) {
         let is_waited_for = under_way.visits.len() >= self.most;
         under_way.visits.retain(|step| step.id != id);
@@ -133,7 +133,7 @@ impl Visits {
 }
 
 impl Visit {
-    /// Goes on to that file system. Nothing, if it does not answer.
+    /// Steps onto this file system. Returns `None` if it does not answer.
     fn step(&mut self, device: Option<Device>, patience: Duration) -> Option<()> {
         let mut under_way = self.visits.under_way();
         if let Some(id) = self.id {
@@ -145,7 +145,7 @@ impl Visit {
             self.visits.leave(&mut under_way, id);
             self.id = None;
         }
-        // Of this one nothing is known.
+        // The file system is unknown.
         let Some(device) = device else { return Some(()) };
         loop {
             let there = under_way.visits.iter().filter(|step| step.device == device);
@@ -179,7 +179,7 @@ impl Drop for Visit {
     }
 }
 
-/// Puts the parts of a path on top of the rest, the first of them last.
+/// Pushes the parts of a path onto `rest`, the first part last.
 fn put(rest: &mut Vec<OsString>, path: &Path) {
     let parts = path.components().rev().filter_map(|part| match part {
         Component::Normal(name) => Some(name.to_owned()),

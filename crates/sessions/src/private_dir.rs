@@ -1,5 +1,5 @@
-//! Directories that only this user can enter, for as long as somebody uses them. Those of a gateway that
-//! was killed are removed by `remove_stale`.
+//! Directories that only this user can enter, while they are in use. `remove_stale` removes those of a
+//! gateway that was killed.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -8,20 +8,21 @@ use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
-/// Such a directory. Dropping it removes it with all that it holds.
+/// Such a directory. Dropping it removes it with its contents.
 #[derive(Debug)]
 pub struct PrivateDirectory {
     path: PathBuf,
-    /// Held for as long as somebody uses the directory.
+    /// Held while the directory is in use.
     lock: Option<File>,
 }
 
 impl PrivateDirectory {
-    /// Makes a new one in `base`, of a name that begins so.
+    /// Creates one in `base`, with a name that starts with `prefix`.
     pub fn new(base: &Path, prefix: &str) -> io::Result<Self> {
         let name = Uuid::new_v4().simple().to_string();
         let name = name.get(..12).unwrap_or(&name);
-        // It gets its name when it is locked: nobody may find it unlocked and take it for stale.
+        // The directory gets its final name only when it is locked, so no one can find it unlocked and take
+        // it for stale.
         let unlocked = base.join(format!(".{prefix}{name}"));
         DirBuilder::new().mode(0o700).create(&unlocked)?;
         let path = base.join(format!("{prefix}{name}"));
@@ -34,12 +35,11 @@ impl PrivateDirectory {
         Ok(Self { path, lock: Some(lock) })
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Leaves it there, and gives its lock: without that it is stale.
+    /// Leaves the directory in place and returns its lock: without the lock it is stale.
     pub fn keep(mut self) -> Option<File> {
         self.lock.take()
     }
@@ -53,12 +53,12 @@ impl Drop for PrivateDirectory {
     }
 }
 
-/// Removes those of that prefix that nobody uses any more.
+/// Removes the directories with this prefix that are no longer in use.
 pub(crate) fn remove_stale(base: &Path, prefix: &str) {
     remove_unused(base, prefix, |_| true);
 }
 
-/// Removes those of that prefix that nobody uses any more, and of which `is_stale` says so.
+/// The same, but only those for which `is_stale` returns true.
 pub fn remove_unused(base: &Path, prefix: &str, is_stale: impl Fn(&Path) -> bool) {
     let own = rustix::process::geteuid().as_raw();
     for entry in fs::read_dir(base).into_iter().flatten().flatten() {

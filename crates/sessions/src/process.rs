@@ -1,17 +1,17 @@
 //! Agent processes: each under a keeper that ends the whole tree with the session or the gateway.
 //!
 //! What is promised and what is not:
-//! - However the agent, its session or the gateway ends, everything the agent started ends too. Where
-//!   the system allows it, each agent has a pid namespace ([`Containment::Namespace`]): the kernel kills
-//!   the whole tree when the namespace's first process ends, and that ends with the gateway. No process
+//! - However the agent, its session or the gateway ends, everything the agent started ends too. Where the
+//!   system allows it, each agent has a pid namespace ([`Containment::Namespace`]): the kernel kills the
+//!   whole tree when the namespace's first process ends, and that process ends with the gateway. No process
 //!   of the tree can signal the keeper outside, and none can stop or kill the first process.
-//! - Elsewhere the keeper is a child subreaper, so that no descendant can leave its tree, and it sees the
-//!   gateway's death as the end of a socket. An agent runs as the same user as this keeper and can kill
-//!   it. The gateway then ends what is left if it is a subreaper itself ([`become_subreaper`]), and
-//!   reports [`Exit::Unknown`]. A keeper that was stopped is woken. An agent that kills both its keeper
-//!   and the gateway gets away.
-//! - Without a namespace, a descendant that became another user (`sudo`) cannot be killed. Its session
-//!   ends all the same; only [`Control::gone`] waits for it.
+//! - Elsewhere the keeper is a child subreaper, so no descendant can leave its tree, and it sees the
+//!   gateway's death as the end of a socket. An agent runs as the same user as this keeper and can kill it.
+//!   The gateway then ends what is left if it is a subreaper itself ([`become_subreaper`]), and reports
+//!   [`Exit::Unknown`]. A keeper that was stopped is woken. An agent that kills both its keeper and the
+//!   gateway escapes.
+//! - Without a namespace, a descendant that became another user (`sudo`) cannot be killed. Its session ends
+//!   anyway; only [`Control::gone`] waits for it.
 
 mod contain;
 mod descriptors;
@@ -49,46 +49,38 @@ pub use output::Output;
 pub use resolve::{ResolveError, resolve};
 pub use self_exe::{keep_name, own_path, own_program};
 
-/// A process that is wanted.
+/// A process to start.
 #[derive(Clone, Debug)]
 pub struct Spawn {
-    /// The program, by absolute path.
+    /// An absolute path.
     pub program: PathBuf,
-    /// Its arguments.
     pub args: Vec<OsString>,
-    /// Its whole environment.
+    /// The complete environment.
     pub env: Vec<(OsString, OsString)>,
-    /// Where it works.
+    /// The working directory.
     pub directory: PathBuf,
-    /// What its stdin is.
     pub stdin: StdinPlan,
-    /// What it does not see, where that can be had.
+    /// What the process cannot see, where the system supports that.
     pub veil: Veil,
 }
 
-/// What the stdin of a process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StdinPlan {
-    /// A pipe that we write.
+    /// A pipe that we write to.
     Pipe,
-    /// Nothing to read.
     Null,
 }
 
-/// A process that was started.
 #[derive(Debug)]
 pub struct Process {
-    /// Its stdin, if it is a pipe. Dropping it is the end of the input.
+    /// The write end of stdin, if it is a pipe. Dropping it ends the input.
     pub stdin: Option<pipe::Sender>,
-    /// What it prints.
     pub stdout: Output,
-    /// What it complains.
     pub stderr: Output,
-    /// The hold on it.
     pub control: Control,
 }
 
-/// The hold on a process and on all that it started. Dropping it kills them all.
+/// Controls a process and everything it started. Dropping it kills them all.
 #[derive(Debug)]
 pub struct Control {
     pid: Option<u32>,
@@ -96,46 +88,39 @@ pub struct Control {
     state: watch::Receiver<State>,
 }
 
-/// What a whole tree can be told.
+/// A signal to a whole process tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TreeSignal {
-    /// Stop what you do.
     Interrupt,
-    /// End yourselves.
     Terminate,
-    /// End.
     Kill,
-    /// Stand still.
     Pause,
-    /// Go on.
     Continue,
 }
 
 #[derive(Debug)]
 enum Reach {
-    /// Its keeper.
     Keeper { commands: OwnedWriteHalf, keeper: Handle },
-    /// Its process group.
     Group(Pid),
 }
 
-/// How far a process has come. Each step is final.
+/// The progress of a process. Each step is final.
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
     exit: Option<Exit>,
-    /// Nothing more is waited for on its pipes.
+    /// Its pipes are not waited for any more.
     silent: bool,
     gone: bool,
 }
 
 impl Control {
-    /// The agent's process id, as it is outside of its namespace. In one, an agent that ends at once may
-    /// have none.
+    /// The agent's process id outside its namespace. In a namespace, an agent that ends at once may have
+    /// none.
     pub fn pid(&self) -> Option<u32> {
         self.pid
     }
 
-    /// Tells the whole tree. A paused one takes anything but `Kill` only when it goes on.
+    /// Signals the whole tree. A paused tree acts on anything except `Kill` only when it continues.
     pub fn signal(&self, signal: TreeSignal) {
         match &self.reach {
             Reach::Keeper { commands, keeper } => {
@@ -150,7 +135,7 @@ impl Control {
         }
     }
 
-    /// How the agent's own process ended, as soon as it has: whoever still holds its pipes.
+    /// How the agent's own process ended, as soon as it has, even if others still hold its pipes.
     /// [`Exit::Unknown`] if its keeper was killed. Safe to cancel and to call again.
     pub async fn exited(&mut self) -> Exit {
         match self.state.wait_for(|state| state.exit.is_some()).await {
@@ -161,7 +146,7 @@ impl Control {
 
     /// Returns when nothing is left of the whole tree. Safe to cancel and to call again.
     pub async fn gone(&mut self) {
-        // An error says that the runtime ends; the keeper sees that as the end of its gateway.
+        // An error means that the runtime ends; the keeper sees that as the end of its gateway.
         let _ = self.state.wait_for(|state| state.gone).await;
     }
 }
@@ -169,7 +154,7 @@ impl Control {
 impl Drop for Control {
     fn drop(&mut self) {
         match &self.reach {
-            // The socket's end says the rest.
+            // Closing the socket does the rest.
             Reach::Keeper { keeper, .. } => keeper.wake(),
             Reach::Group(_) => self.signal(TreeSignal::Kill),
         }
@@ -188,17 +173,16 @@ impl TreeSignal {
     }
 }
 
-/// Makes this process the parent of whatever a killed keeper leaves, so that it can be ended too.
+/// Makes this process the parent of what a killed keeper leaves behind, so that it can be ended too.
 ///
-/// For a program, not for a library: from then on, when a keeper is lost, every child of this
-/// process that is in another session (`setsid`) and is no keeper of ours is taken for the lost
-/// keeper's and killed.
+/// For a program, not for a library. From then on, when a keeper is lost, every child of this process that
+/// is in another session (`setsid`) and is not one of our keepers counts as the lost keeper's and is
+/// killed.
 pub fn become_subreaper() -> io::Result<()> {
     Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
 }
 
-/// Keeps other processes of this user, agents above all, from reading this one's memory and
-/// environment.
+/// Prevents other processes of this user, above all agents, from reading this one's memory and environment.
 pub fn hide_memory() -> io::Result<()> {
     Ok(rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }
@@ -208,7 +192,7 @@ pub fn keepers() -> usize {
     strays::count()
 }
 
-/// A handle on a keeper that no reuse of its pid can mislead.
+/// A handle on a keeper that stays correct if the pid is reused.
 #[derive(Clone, Debug)]
 struct Handle(Option<Arc<OwnedFd>>);
 
@@ -219,7 +203,7 @@ impl Handle {
         Self(handle.map(Arc::new))
     }
 
-    /// An agent can stop its keeper, and a stopped keeper hears nothing.
+    /// Wakes the keeper: an agent can stop its keeper, and a stopped keeper receives nothing.
     fn wake(&self) {
         if let Some(handle) = &self.0 {
             let _ = pidfd_send_signal(handle, Signal::CONT);

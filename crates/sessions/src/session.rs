@@ -55,44 +55,42 @@ pub(crate) use long_line::LongLine;
 pub(crate) use state::Book;
 pub(crate) use structured::Structured;
 
-/// How many commands may wait for a session. It takes them at once, so that few ever do.
+/// How many commands may wait for a session. The session accepts commands immediately, so few ever wait.
 const COMMAND_QUEUE: usize = 64;
 
-/// A running session, for whoever wants something of it.
 #[derive(Clone, Debug)]
 pub struct SessionHandle {
     id: SessionId,
     commands: mpsc::Sender<Message>,
-    /// What must reach the session however much waits for it.
+    /// A second lane for commands that must get through when `commands` is full.
     brakes: mpsc::Sender<Message>,
     summary: watch::Receiver<SessionSummary>,
-    /// Who sends by this handle.
     client: Client,
 }
 
-/// Who sends commands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Client {
-    /// Its name: what it answers is kept under it.
+    /// Recorded with the answers that this client gives.
     pub name: Option<Arc<str>>,
-    /// Its answers give what was asked for and shown, and nothing else.
+    /// Its answers grant what was requested and shown, and nothing else.
     pub is_limited: bool,
 }
 
-/// Tells one run of a session from another.
+/// Distinguishes one run of a session from another.
 pub(crate) struct Mark(mpsc::WeakSender<Message>);
 
-/// The session's end of it.
+/// The session's end of the channels of a [`SessionHandle`].
 #[derive(Debug)]
 pub(crate) struct Inbox {
     commands: mpsc::Receiver<Message>,
     brakes: mpsc::Receiver<Message>,
-    /// Nobody is left to send anything.
+    /// No senders are left.
     is_abandoned: bool,
 }
 
 impl Inbox {
-    /// The next command; what overtakes comes first. None, once, when nobody is left to send one.
+    /// The next command; those that overtake come first. Returns `None` once, when no senders are left, and
+    /// then waits forever.
     pub(crate) async fn recv(&mut self) -> Option<Message> {
         if self.is_abandoned {
             return std::future::pending().await;
@@ -106,7 +104,7 @@ impl Inbox {
         message
     }
 
-    /// Takes no more, and gives what waits.
+    /// Stops accepting messages and returns those that wait.
     pub(crate) fn close(&mut self) -> Vec<Message> {
         let mut waiting = Vec::new();
         for lane in [&mut self.brakes, &mut self.commands] {
@@ -117,26 +115,24 @@ impl Inbox {
     }
 }
 
-/// A command on its way.
 #[derive(Debug)]
 pub(crate) struct Message {
     pub(crate) command: Command,
     pub(crate) client: Client,
-    /// The key under which it counts once, and the answer that is kept for it.
+    /// The key that makes the command count once, and the answer to store for that key.
     pub(crate) key: Option<(String, String)>,
-    /// What the message that it came with takes of the budget, until what it did is durable and said to
-    /// the agent. Nobody waits for an agent's answer with it.
+    /// The command's share of the memory budget. It is held until the effects of the command are durable
+    /// and sent to the agent, but not while waiting for the agent's answer.
     pub(crate) share: Option<Arc<Share>>,
     pub(crate) reply: oneshot::Sender<Answered>,
 }
 
-/// What came of a command.
 #[derive(Debug)]
 pub struct Answered {
-    /// The reply.
     pub reply: Result<Json<'static>, GatewayError>,
-    /// The last event before it: those of what the command did are not after it, and what came later is.
-    /// But for some errors of the gateway's own, it is there before a later event can be seen.
+    /// The sequence number of the last event before the reply. The events that the command caused are at or
+    /// before it; later events are after it. Except for some errors from the gateway itself, the reply is
+    /// sent before any later event is visible.
     pub last_seq: u64,
 }
 
@@ -148,36 +144,35 @@ impl SessionHandle {
         (handle, Inbox { commands: inbox, brakes: first, is_abandoned: false })
     }
 
-    /// The same for that client.
+    /// The same handle, sending on behalf of `client`.
     pub fn of_client(mut self, client: &Client) -> Self {
         self.client = client.clone();
         self
     }
 
-    /// Its id.
     pub fn id(&self) -> &SessionId {
         &self.id
     }
 
-    /// The session as it is, as far as that is durable.
+    /// The durable state of the session.
     pub fn summary(&self) -> SessionSummary {
         self.summary.borrow().clone()
     }
 
-    /// How many commands wait for the session to take them.
+    /// How many commands wait for the session to accept them.
     pub fn waiting(&self) -> usize {
         let waiting = |lane: &mpsc::Sender<Message>| lane.max_capacity() - lane.capacity();
         waiting(&self.commands) + waiting(&self.brakes)
     }
 
-    /// Sends a command. The reply comes once what it did is durable.
+    /// Sends a command. The reply arrives once the command's effects are durable.
     pub async fn send(&self, command: Command) -> Result<Json<'static>, GatewayError> {
         self.send_once(command, None, None).await
     }
 
-    /// Sends a command under a key that was not used before, if it has one. If the session takes the command,
-    /// the key is durable with what it did. A large command has its share of the budget: the session holds it
-    /// until what it did is durable and said to the agent.
+    /// Sends a command, optionally under a key that was not used before. If the session accepts the
+    /// command, the key becomes durable together with its effects. A large command has a share of the
+    /// budget, which the session holds until the effects are durable and sent to the agent.
     pub(crate) async fn send_once(
         &self,
         command: Command,
@@ -191,8 +186,8 @@ impl SessionHandle {
         result.await.map_err(|_| self.over())?.reply
     }
 
-    /// Sends a command at once, in the order of the calls; the reply is waited for apart. Gives the
-    /// command back if there is no room for it: [`Self::room`] waits for that. A large one has its share of
+    /// Sends a command immediately, in call order; await the returned future for the reply. Returns the
+    /// command if there is no room for it: [`Self::room`] waits for room. A large command has a share of
     /// the budget.
     pub fn post(
         &self,
@@ -205,17 +200,18 @@ impl SessionHandle {
         if let Err(mpsc::error::TrySendError::Full(message)) = sent {
             return Err(Box::new(message.command));
         }
-        // Who sends to a session that is over hears it by the reply.
+        // If the session has ended, the sender learns it from the reply.
         let over = self.over();
         Ok(async move { result.await.unwrap_or(Answered { reply: Err(over), last_seq: 0 }) })
     }
 
-    /// Waits until there is room for a command, or the session is over.
+    /// Waits until there is room for a command, or the session has ended.
     pub async fn room(&self) {
         let _ = self.commands.reserve().await;
     }
 
-    /// Commands keep their order. Only where there is no room, what overtakes does.
+    /// Commands keep their order, except that overtaking commands use the second lane when the first is
+    /// full.
     fn lane(&self, command: &Command) -> &mpsc::Sender<Message> {
         match self.commands.capacity() == 0 && overtakes(command) {
             true => &self.brakes,
@@ -223,7 +219,7 @@ impl SessionHandle {
         }
     }
 
-    /// Waits until the session is in a state that fits, and gives it. A session that is over fits.
+    /// Waits until the session's state fits, and returns it. An ended session always fits.
     pub async fn until(&self, fits: impl Fn(&SessionSummary) -> bool) -> SessionSummary {
         let mut summary = self.summary.clone();
         let over = |summary: &SessionSummary| summary.state == SessionState::Ended;
@@ -233,12 +229,11 @@ impl SessionHandle {
         }
     }
 
-    /// Waits until the session is over.
     pub async fn ended(&self) -> SessionSummary {
         self.until(|_| false).await
     }
 
-    /// By what this session is known again, without being a way to it.
+    /// Identifies this run of the session without keeping a way to send to it.
     pub(crate) fn mark(&self) -> Mark {
         Mark(self.commands.downgrade())
     }
@@ -250,12 +245,12 @@ impl SessionHandle {
     fn over(&self) -> GatewayError {
         GatewayError::new(
             ErrorCode::Conflict,
-            format!("session {} is over; it can be resumed", self.id),
+            format!("session {} has ended; it can be resumed", self.id),
         )
     }
 }
 
-/// Whether a command must not wait for those before it. The end of the work comes after all of it.
+/// Whether a command must not wait for those before it. `Finish` waits, because it comes after all work.
 pub fn overtakes(command: &Command) -> bool {
     match command {
         Command::Interrupt { .. } | Command::Stop | Command::Settle(_) => true,

@@ -1,4 +1,4 @@
-//! What the engine is told by whoever starts it.
+//! The engine's settings.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, Metadata};
@@ -13,83 +13,77 @@ use agentwire_protocol::{AgentType, ApprovalMode, Price, SessionConfig};
 use crate::process::ContainmentChoice;
 use crate::trust::TrustPolicy;
 
-/// What the engine is told.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// Where logs, locks and the demo agent's conversations are.
+    /// Where logs, locks and the demo agent's conversations are stored.
     pub data_dir: PathBuf,
-    /// Where agentwire's own settings are; no agent works there.
+    /// The directory of agentwire's own settings; no agent may work there.
     pub config_dir: Option<PathBuf>,
-    /// What keeps the logs.
     pub store: StoreKind,
     /// The program that contains agents when started with `keeper`: agentwire itself.
     pub keeper: Option<PathBuf>,
-    /// What holds an agent's processes together; the best that works, if left out.
+    /// How to contain an agent's processes; by default, the best that works.
     pub containment: ContainmentChoice,
-    /// How each agent is started, where not by its own name.
+    /// How to start each agent, if not by its own name.
     pub agents: BTreeMap<&'static str, AgentCommand>,
-    /// How long things may take.
     pub timing: Timing,
-    /// What models cost, by name.
+    /// Prices of models, by name.
     pub prices: BTreeMap<String, Price>,
-    /// What sessions run with, where they do not say.
+    /// Defaults for sessions.
     pub defaults: SessionDefaults,
-    /// How many sessions may run at once; [`SESSIONS`], if left out.
+    /// How many sessions may run at once; default [`SESSIONS`].
     pub sessions: Option<usize>,
-    /// How many bytes of what is large may be in memory at once; [`crate::budget::IN_FLIGHT`], if left out.
+    /// How many bytes of large data may be in memory at once; default [`crate::budget::IN_FLIGHT`].
     pub in_flight: Option<usize>,
-    /// Files and directories of agentwire's own outside the data directory: its settings and secrets.
-    /// A call of an agent that may read or write them always asks.
+    /// agentwire's own files and directories outside the data directory: its settings and secrets. An
+    /// agent's call that may read or write them always asks.
     pub private: Vec<PathBuf>,
-    /// Those of them that no agent needs to see: hidden from agents where that can be had.
+    /// Those of them that no agent needs to see: hidden from agents where the system supports it.
     pub secrets: Vec<PathBuf>,
 }
 
-/// How many sessions may run at once.
+/// Default limit on running sessions.
 pub const SESSIONS: usize = 256;
 
-/// What keeps the logs.
+/// Where logs are stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StoreKind {
     /// A file in the data directory.
     #[default]
     Sqlite,
-    /// Nothing: what was logged is gone when the process ends.
+    /// In memory: logs are gone when the process ends.
     Memory,
 }
 
-/// How an agent is started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgentCommand {
-    /// The program; the agent's own name if left out.
+    /// The program; by default, the agent's own name.
     pub program: Option<String>,
-    /// Arguments before the ones we give.
+    /// Arguments before the ones we add.
     pub args: Vec<String>,
-    /// How many of these belong to a program that starts the agent's, such as `npx`.
+    /// How many of these arguments belong to a program that starts the agent, such as `npx`.
     pub launcher_args: usize,
-    /// Variables to set.
     pub env: BTreeMap<String, String>,
-    /// Its driver, where the session names none.
+    /// The driver, if the session names none.
     pub driver: Option<String>,
-    /// Its model, where the session names none.
+    /// The model, if the session names none.
     pub model: Option<String>,
 }
 
-/// What sessions run with, where they do not say.
+/// Defaults for sessions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionDefaults {
-    /// When to ask.
     pub approval: Option<ApprovalMode>,
-    /// Tools that run unasked.
+    /// Tools that run without asking.
     pub allow: Option<Vec<String>>,
     /// Tools that never run, whatever the session says.
     pub block: Vec<String>,
-    /// Whether a project's own files may make an agent run something, where nobody has said.
+    /// Whether a project's own files may make an agent run something, if nobody has decided.
     pub trust: TrustPolicy,
 }
 
 impl SessionDefaults {
-    /// Fills in what the session does not say.
+    /// Fills in what the session does not specify.
     pub fn apply(&self, config: &mut SessionConfig) {
         config.approval_mode = config.approval_mode.or(self.approval);
         if config.allowed_tools.is_none() {
@@ -104,10 +98,10 @@ impl SessionDefaults {
     }
 }
 
-/// How long things may take.
+/// Timeouts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// Until an unanswered request is denied; without it, it waits.
+    /// Until an unanswered request is denied; without it, requests wait.
     pub request: Option<Duration>,
     /// Until a call to the agent fails.
     pub call: Duration,
@@ -135,21 +129,21 @@ impl Default for Timing {
 }
 
 impl Settings {
-    /// Makes the data directory if there is none yet: it is its user's alone.
+    /// Creates the data directory if there is none yet, for this user only.
     pub fn make_data_dir(&self) -> io::Result<()> {
         if self.data_dir.exists() {
             return self.check_data_dir();
         }
         DirBuilder::new().recursive(true).mode(0o700).create(&self.data_dir)?;
-        // A power cut must not take it, with all that is durable in it.
+        // A power cut must not lose the directory, with everything durable in it.
         match self.data_dir.canonicalize()?.parent() {
             Some(parent) => File::open(parent)?.sync_all(),
             None => Ok(()),
         }
     }
 
-    /// Refuses a data directory that others can write, or have written in: they could put tokens of their
-    /// own there.
+    /// Refuses a data directory that others can write to or have written to: they could put their own
+    /// tokens there.
     pub fn check_data_dir(&self) -> io::Result<()> {
         let Ok(found) = self.data_dir.metadata() else { return Ok(()) };
         let (shown, own) = (self.data_dir.display(), rustix::process::geteuid().as_raw());
@@ -168,7 +162,7 @@ impl Settings {
             )
         } else if found.mode() & 0o022 != 0 {
             format!(
-                "others can write the data directory {shown}; keep it to yourself: chmod 700 {quoted}"
+                "others can write to the data directory {shown}; restrict it: chmod 700 {quoted}"
             )
         } else if let Some(path) = foreign_entry(&self.data_dir, is_foreign)? {
             let (from, to) = aside(&path, "foreign");
@@ -182,34 +176,31 @@ impl Settings {
         Err(io::Error::new(io::ErrorKind::PermissionDenied, message))
     }
 
-    /// Where files are that processes are started with.
+    /// Where files are stored that processes are started with.
     pub(crate) fn runtime_dir(&self) -> PathBuf {
         self.data_dir.join("run")
     }
 
-    /// How many sessions may run at once.
     pub fn sessions(&self) -> usize {
         self.sessions.unwrap_or(SESSIONS).min(tokio::sync::Semaphore::MAX_PERMITS)
     }
 
-    /// How many bytes of what is large may be in memory at once.
     pub fn in_flight(&self) -> usize {
         self.in_flight.unwrap_or(crate::budget::IN_FLIGHT)
     }
 
-    /// How that agent is started.
     pub fn agent(&self, agent: AgentType) -> AgentCommand {
         self.agents.get(agent.as_str()).cloned().unwrap_or_default()
     }
 }
 
-/// The words of a shell for a file, and for what it is called once it is out of the way.
+/// Shell words for a file, and for its name once it is moved out of the way.
 pub fn aside(path: &Path, suffix: &str) -> (String, String) {
     let path = path.display();
     (quoted(&path.to_string()), quoted(&format!("{path}.{suffix}")))
 }
 
-/// A file of another user in that directory. Links count as what they are.
+/// A file of another user in this directory. Links are not followed.
 fn foreign_entry(
     directory: &Path,
     is_foreign: impl Fn(&Metadata) -> bool,
@@ -217,7 +208,7 @@ fn foreign_entry(
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         let is_moved = entry.file_name().to_string_lossy().ends_with(".foreign");
-        // One that is gone by now does no harm.
+        // An entry that is gone by now does no harm.
         if !is_moved && entry.metadata().is_ok_and(|found| is_foreign(&found)) {
             return Ok(Some(entry.path()));
         }

@@ -1,7 +1,7 @@
-//! Looks at directories that may never answer, as those on an unreachable network file system. Each look
-//! has a thread of its own and a time limit: the caller that waits for it holds nobody else up. How many may be
-//! under way is bounded, of a directory that does not answer one look is enough, and one that nobody waits for
-//! any more takes no place from others.
+//! Looks at directories that may never answer, such as those on an unreachable network file system. Each
+//! look has its own thread and a time limit, so a caller that waits for it does not hold up others. The
+//! number of looks in progress is bounded. A directory that does not answer is looked at only once, and a
+//! look that nobody waits for any more takes no place from others.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,26 +17,26 @@ use crate::path_walk::{Reached, reach};
 /// How long a look may take.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// How many may be under way at once.
+/// How many looks may be in progress at once.
 const MOST: usize = 64;
 
-/// How many threads may hang beside them. One file system holds [few](crate::path_walk), so this is many of them.
+/// How many abandoned threads may hang in addition. One file system blocks only a [few](crate::path_walk),
+/// so this covers many file systems.
 const LEFT: usize = 256;
 
-/// Those that are under way.
 static LOOKS: Looks = Looks::new(MOST, LEFT);
 
 struct Looks {
     room: Semaphore,
-    /// Room for those that nobody waits for.
+    /// Room for looks that nobody waits for.
     left: Semaphore,
     under_way: Mutex<Vec<(PathBuf, Instant)>>,
 }
 
-/// The place of a look; none, once it is over.
+/// The place of a look; `None` once it is done.
 type PermitSlot = Arc<Mutex<Option<SemaphorePermit<'static>>>>;
 
-/// One that is under way, until it is dropped.
+/// A look in progress, until it is dropped.
 struct Look {
     looks: &'static Looks,
     directory: PathBuf,
@@ -44,7 +44,7 @@ struct Look {
     place: PermitSlot,
 }
 
-/// The caller that waits for a look. When it goes, the look gives its place back, over or not.
+/// The caller that waits for a look. When dropped, the look gives its place back, done or not.
 struct Waiter {
     looks: &'static Looks,
     place: PermitSlot,
@@ -72,8 +72,8 @@ impl Drop for Waiter {
     }
 }
 
-/// What the look at this directory finds, if the directory answers in time. `call` should drop what it gets
-/// before it looks elsewhere: until then, its thread counts as being on the directory's file system.
+/// Runs `call` on this directory, if it answers in time. `call` should drop its argument before it looks
+/// elsewhere: until then, its thread counts as being on the directory's file system.
 pub(crate) async fn look<T: Send + 'static>(
     directory: &Path,
     call: impl FnOnce(Reached) -> T + Send + 'static,
@@ -117,7 +117,7 @@ impl Looks {
         let work = move || {
             let found = reach(&look.directory, limit).map(call);
             drop(look);
-            // Nobody may wait any more.
+            // The caller may be gone.
             let _ = sender.send(found);
         };
         thread::Builder::new().name("session-disk".to_owned()).spawn(work).map_err(|error| {
@@ -127,7 +127,9 @@ impl Looks {
         match timeout(limit, answer).await {
             Ok(Ok(Some(found))) => Ok(found),
             Ok(Ok(None)) => Err(known()),
-            Ok(Err(_)) => Err(GatewayError::new(ErrorCode::Internal, "checking a file failed")),
+            Ok(Err(_)) => {
+                Err(GatewayError::new(ErrorCode::Internal, "failed to check a directory"))
+            }
             Err(_) => Err(unanswered(directory, &format!("no answer in {} s", limit.as_secs()))),
         }
     }
@@ -137,7 +139,6 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The error that reports a directory that does not answer.
 pub(crate) fn unanswered(directory: &Path, why: &str) -> GatewayError {
     let directory = directory.display();
     let message = format!(
@@ -171,7 +172,7 @@ mod tests {
     async fn a_directory_that_hangs_holds_up_no_other() {
         static LOOKS: Looks = Looks::new(2, 2);
         let release = hang(&LOOKS, "/net/dead").await;
-        // There and below nobody waits again, and elsewhere all goes on.
+        // Nobody waits there or below again, and other directories work as usual.
         for at in ["/net/dead", "/net/dead/below"] {
             let again = LOOKS.look(Path::new(at), SHORT, |_| ()).await.unwrap_err();
             assert_eq!(again.code, ErrorCode::Timeout);

@@ -1,5 +1,5 @@
-//! Where a log is kept. A store is blocking and knows nothing of agents: it keeps batches of event
-//! lines, one record for each session, and the keys of calls that must count once.
+//! The store of a log. It blocks, and knows nothing about agents: it stores batches of event lines, one
+//! record per session, and the keys of calls that must count once.
 
 mod append;
 mod batch;
@@ -13,48 +13,47 @@ use agentwire_protocol::{SessionConfig, SessionId, SessionSummary};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// Keeps logs. All methods block; the log calls them from threads of its own.
+/// Stores logs. All methods block; the log calls them from its own threads.
 pub trait Store: Send + Sync {
-    /// Keeps all of these or none, durably: after this returns a power cut takes nothing back.
+    /// Stores all of these or none, durably: after this returns, a power cut loses nothing.
     ///
-    /// A session that is not known yet begins with it. It is a conflict if a batch does not begin
-    /// one after the last event kept, if another process owns the session, if the session was
-    /// deleted, or if a key was kept before.
+    /// An unknown session starts with its first append. It is a conflict if a batch does not start one
+    /// after the last stored event, if another process owns the session, if the session was deleted, or if
+    /// a key was stored before.
     fn append(&self, appends: &[&Append]) -> Result<(), StoreError>;
 
-    /// Keeps one as [`Store::append`] does, if that takes no longer than the disk itself: called
-    /// where little may block. `None` if it would wait for somebody, and nothing was kept.
+    /// Stores one as [`Store::append`] does, if that takes no longer than the disk itself: for callers that
+    /// must hardly block. Returns `None` if it would have to wait for someone, and nothing was stored.
     fn append_at_once(&self, append: &Append) -> Option<Result<(), StoreError>> {
         let _ = append;
         None
     }
 
-    /// Keeps one as [`Store::append`] does, but waits only a moment for others who write: it is busy
-    /// then, and nothing was kept. For those who only came to read.
+    /// Stores one as [`Store::append`] does, but waits only a moment for other writers. After that it fails
+    /// as busy, and nothing was stored. For callers that actually want to read.
     fn append_soon(&self, append: &Append) -> Result<(), StoreError> {
         self.append(&[append])
     }
 
-    /// The batches that hold the events after `after`, oldest first: at least one if there is one,
-    /// and no more once `bytes` are reached. One that is longer than that comes alone. The first may
-    /// begin at or before `after`. None if the session is not known.
+    /// The batches with the events after `after`, oldest first: at least one if there is one, and no more
+    /// once `bytes` are reached. A batch longer than that comes alone. The first may start at or before
+    /// `after`. Empty if the session is unknown.
     fn read(&self, session: &SessionId, after: u64, bytes: usize)
     -> Result<Vec<Batch>, StoreError>;
 
-    /// One session.
     fn session(&self, id: &SessionId) -> Result<Option<Record>, StoreError>;
 
-    /// Sessions, newest first; none if `before` is not known.
+    /// Sessions, newest first; none if `before` is unknown.
     fn sessions(&self, filter: &Filter) -> Result<Vec<Record>, StoreError>;
 
-    /// What a call with that key was answered, if there was one.
+    /// The answer to an earlier call with this key, if there was one.
     fn remembered(&self, key: &str) -> Result<Option<String>, StoreError>;
 
     /// Forgets a key: a call with it counts again.
     fn forget_key(&self, key: &str) -> Result<(), StoreError>;
 
-    /// Makes `owner` the owner of a session if it is `expected`'s now, and says whether it did: of
-    /// several that try at once exactly one takes over.
+    /// Makes `owner` the owner of a session if `expected` owns it now. Returns whether it did: if several
+    /// try at once, exactly one succeeds.
     fn claim(
         &self,
         session: &SessionId,
@@ -62,73 +61,71 @@ pub trait Store: Send + Sync {
         owner: &str,
     ) -> Result<bool, StoreError>;
 
-    /// Whether an owner of that name still runs, in another process or in this one.
+    /// Whether this owner still runs, in another process or in this one.
     fn is_alive(&self, owner: &str) -> bool;
 
-    /// Forgets sessions and all that is theirs; those that are not known are passed over.
+    /// Deletes sessions and everything that belongs to them; unknown sessions are skipped.
     fn delete(&self, sessions: &[SessionId]) -> Result<(), StoreError>;
 
-    /// How many bytes of events must be brought into memory to read what comes after that one; none
-    /// where they are there already.
+    /// How many bytes of events must be read into memory to get what comes after `after`; 0 if they are in
+    /// memory already.
     fn next_size(&self, _session: &SessionId, _after: u64) -> Result<u64, StoreError> {
         Ok(0)
     }
 
-    /// How many bytes it takes on disk; `None` where it takes none.
+    /// How many bytes the store takes on disk; `None` if it is not on disk.
     fn size(&self) -> Result<Option<u64>, StoreError> {
         Ok(None)
     }
 
-    /// Changes whenever another process may have added events; `None` where there is no other.
+    /// Changes whenever another process may have added events; `None` if there can be no other.
     fn version(&self) -> Result<Option<u64>, StoreError>;
 }
 
 /// What one session adds in one transaction.
 #[derive(Clone, Debug)]
 pub struct Append {
-    /// The events, if any; the first is one more than the last that was kept.
+    /// The events, if any; the first number is one more than the last stored.
     pub batch: Option<Batch>,
-    /// The session as it is after them.
+    /// The session after these events.
     pub record: Record,
     /// Calls that must count once: key and answer.
     pub keys: Vec<(String, String)>,
 }
 
-/// Events of one session that were made durable together.
+/// Events of one session that became durable together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
-    /// The number of the first.
+    /// The number of the first event.
     pub first: u64,
-    /// How many.
     pub count: u64,
-    /// One JSON text a line, `\n` after each.
+    /// One JSON text per line, each followed by `\n`.
     pub lines: Bytes,
 }
 
-/// All that is kept of a session beside its events.
+/// Everything stored about a session except its events.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Record {
-    /// What clients see.
     pub summary: SessionSummary,
-    /// The process that runs it, by the name of its lock; none if nobody does.
+    /// The process that runs it, by the name of its lock; `None` if no process does.
     pub owner: Option<String>,
-    /// What it runs with, without secrets.
+    /// The configuration without secrets.
     pub config: SessionConfig,
-    /// What is open, so that it can be closed by whoever finds the session without its owner.
+    /// What is open, so that another process can close it if the owner is gone.
     pub open: Open,
-    /// The client that started it, where that is known (`NewSession::client`), unless a client stopped it.
+    /// The client that started it, if known (`NewSession::client`), unless a client stopped it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
-    /// Why this is only part of what was kept, or not what is kept: it can be shown, and nothing can
-    /// go on from it.
+    /// Why this record is only a part of what was stored, or differs from it. Such a record can be shown,
+    /// but nothing can continue from it.
     #[serde(skip)]
     pub unfit: Option<String>,
-    /// What the operator started it with that is not kept, by the names of the fields.
+    /// The operator's options that are not stored, by field name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unkept: Vec<String>,
-    /// When the agent told the id of its own session: it made that session before. None where the agent
-    /// had it from elsewhere, or has told none.
+    /// When the agent reported the id of its own session, which it had created before. `None` if the agent
+    /// got the session from elsewhere, or has reported no id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub native_since: Option<String>,
 }
@@ -137,7 +134,7 @@ pub struct Record {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Open {
-    /// The number of the turn that runs.
+    /// The number of the running turn.
     pub turn: Option<u64>,
     /// Tool calls without a result, by id.
     pub tools: BTreeMap<String, OpenBy>,
@@ -147,39 +144,37 @@ pub struct Open {
     pub requests: BTreeMap<String, OpenBy>,
 }
 
-/// Whose something open is.
+/// The agent that something open belongs to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OpenBy {
-    /// The agent.
     pub agent: String,
     /// The agent that spawned it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
-    /// Of a request: the number of the event that raised it.
+    /// For a request: the number of the event that raised it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seq: Option<u64>,
 }
 
-/// Which sessions are wanted.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     /// Only those that have not ended.
     pub live: bool,
-    /// Only those that began before this one did.
+    /// Only those that started before this one.
     pub before: Option<SessionId>,
-    /// At most so many; all if none is given.
+    /// At most this many; all if `None`.
     pub limit: Option<usize>,
 }
 
-/// Why a store could not do it.
+/// Why a store operation failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreError {
-    /// No room; it may be tried again.
+    /// No room; may be retried.
     Full(String),
-    /// Somebody else holds it; it may be tried again.
+    /// Another writer holds the store; may be retried.
     Busy(String),
-    /// It does not follow what was kept: another process owns the session, or has used the key.
+    /// It does not follow what is stored: another process owns the session, or has used the key.
     Conflict(String),
     /// Anything else.
     Failed(String),

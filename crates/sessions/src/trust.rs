@@ -1,5 +1,5 @@
-//! Whether a project's own files may make an agent run something. They are trusted as they are: path and
-//! content. A file that changes or appears must be trusted again.
+//! Whether a project's own files may make an agent run something. Files are trusted by path and content: a
+//! file that changes or appears must be trusted again.
 
 mod ledger;
 mod nested;
@@ -17,37 +17,37 @@ pub(crate) use survey::{Found, Survey, survey};
 /// The digests of files, by path.
 pub type Snapshot = BTreeMap<String, String>;
 
-/// What the operator's settings say of projects that nobody trusts yet.
+/// What the operator's settings say about projects that nobody trusts yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TrustPolicy {
-    /// Somebody is asked.
+    /// Ask someone.
     #[default]
     Ask,
-    /// All are trusted.
+    /// Trust all.
     Always,
-    /// None is trusted.
+    /// Trust none.
     Never,
 }
 
-/// What a start says of the project.
+/// What a start says about the project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
-    /// Nothing: somebody is asked.
+    /// Nothing: ask someone.
     Ask,
-    /// It is trusted, and that is remembered.
+    /// The project is trusted, and that is remembered.
     Trust,
-    /// It is trusted this time.
+    /// The project is trusted this time.
     TrustOnce,
-    /// It is not trusted.
+    /// The project is not trusted.
     Distrust,
 }
 
 impl Wish {
-    /// What the options of a start say. Those that a session was started with before do not count: the
-    /// files may have changed since.
+    /// What the options of a start say. Options of earlier starts of the session do not count: the files
+    /// may have changed since.
     pub(crate) fn of(given: &SessionConfig, policy: TrustPolicy) -> Self {
         let sources = given.setting_sources.iter().flatten();
-        // Only the operator can name them, and these say to read the project's settings.
+        // Only the operator can name sources, and these say to read the project's settings.
         let names_project = sources.into_iter().any(|name| name == "project" || name == "local");
         match (given.trust, policy) {
             (Some(true), _) => Self::Trust,
@@ -59,7 +59,7 @@ impl Wish {
     }
 }
 
-/// Whether everything in `found` was trusted as it is. What is gone since is no matter.
+/// Whether everything in `found` was trusted as it is. Files that are gone since do not matter.
 fn covers(trusted: &Snapshot, found: &Snapshot) -> bool {
     found.iter().all(|(path, digest)| trusted.get(path) == Some(digest))
 }

@@ -1,4 +1,4 @@
-//! Damage stays where it is and is told: what is not as it was written is never given for an event, and
+//! Damage stays local and is reported: what is not as it was written is never returned as an event, and
 //! everything else can be read.
 #![expect(
     clippy::expect_used,
@@ -31,7 +31,7 @@ const SIZE: u64 = 3;
 /// The batch of session `one` that has several parts.
 const LARGE: u64 = 4;
 
-/// The line of an event. It is asked for often, and some are long.
+/// The line of an event. Cached: it is needed often, and some are long.
 fn event(session: &str, seq: u64) -> &'static str {
     static EVENTS: LazyLock<[Vec<String>; 3]> = LazyLock::new(|| {
         SESSIONS.map(|(session, batches)| {
@@ -64,7 +64,7 @@ fn batch(session: &str, number: u64) -> Batch {
     Batch { first, count: SIZE, lines: lines.into() }
 }
 
-/// A store with sessions, and a hand on its file.
+/// A store with sessions, and direct access to its file.
 struct Place {
     directory: TempDir,
     store: Sqlite,
@@ -88,7 +88,7 @@ impl Place {
         Self { directory, store, file }
     }
 
-    /// The same, of a version of agentwire that knew no checksums.
+    /// The same, written by a version of agentwire without checksums.
     fn unchecked() -> Self {
         let place = Self::new();
         place.file.execute_batch("UPDATE batches SET checksum = NULL").unwrap();
@@ -99,7 +99,7 @@ impl Place {
         self.file.execute_batch(statement).unwrap();
     }
 
-    /// Does it to a batch, looks, and undoes it.
+    /// Changes a batch, checks the result, and undoes the change.
     fn with_batch(&self, session: &str, number: u64, what: &str, value: &Value, look: impl Fn()) {
         let at = "session = (SELECT session FROM sessions WHERE id = ?1) AND first = ?2";
         let first = number * SIZE + 1;
@@ -144,7 +144,7 @@ fn path(directory: &Path) -> PathBuf {
     directory.join("agentwire.db")
 }
 
-/// All events of a session, by pages of that size.
+/// All events of a session, read in pages of this size.
 fn lines(store: &dyn Store, session: &str, after: u64, bytes: usize) -> Vec<String> {
     let mut position = after;
     let mut lines = Vec::new();
@@ -166,8 +166,8 @@ fn lines(store: &dyn Store, session: &str, after: u64, bytes: usize) -> Vec<Stri
     }
 }
 
-/// Checks that a session has all its events but these, in whose place are events that say so, from
-/// wherever it is read.
+/// Checks that a session has all its events except these, that events in their place say so, and that this
+/// is the same from wherever it is read.
 fn check(store: &dyn Store, session: &str, gaps: &[(u64, u64, &str)]) {
     let (_, batches) = SESSIONS.into_iter().find(|(name, _)| *name == session).unwrap();
     let all = lines(store, session, 0, 1);
@@ -186,13 +186,13 @@ fn check(store: &dyn Store, session: &str, gaps: &[(u64, u64, &str)]) {
             }
         }
     }
-    // Of the one that is long, from fewer places.
+    // The long one is read from fewer places.
     for after in (0..=all.len()).step_by(if session == "one" { 7 } else { 1 }) {
         assert!(lines(store, session, after as u64, usize::MAX) == all[after..], "after {after}");
     }
 }
 
-/// Checks that nothing is wrong with those sessions.
+/// Checks that nothing is wrong with the other sessions.
 fn check_others(store: &dyn Store, but: &str) {
     for (session, _) in SESSIONS.into_iter().filter(|(name, _)| *name != but) {
         check(store, session, &[]);
@@ -234,7 +234,7 @@ fn a_flipped_bit_of_an_event_is_never_given_for_it() {
     check_others(&place.store, "");
 }
 
-/// Cut off, grown, emptied, of another type.
+/// Truncated, extended, emptied, of another type.
 #[test]
 fn a_blob_of_another_length_is_damaged() {
     let place = Place::new();
@@ -258,7 +258,7 @@ fn a_blob_of_another_length_is_damaged() {
     }
 }
 
-/// A size of 2^45 must not be believed before anything is made ready for it.
+/// A size of 2^45 must not be believed before memory is reserved for it.
 #[test]
 fn a_wrong_number_is_damage_of_its_batch_alone() {
     let numbers = [0, -1, 1, 2, 5, 1 << 31, 1 << 45, i64::MAX, i64::MIN];
@@ -278,7 +278,7 @@ fn a_wrong_number_is_damage_of_its_batch_alone() {
                         assert_eq!(told.len(), 18, "{what} {value:?}");
                         let is_same =
                             (1..).zip(&told).all(|(seq, line)| *line == event("one", seq));
-                        // A number may be what it was.
+                        // The value may equal the original.
                         assert!(is_same || told[from as usize - 1] != event("one", from));
                         for (seq, line) in (1..).zip(&told) {
                             let is_other = !(from..=to).contains(&seq);
@@ -297,7 +297,7 @@ fn a_wrong_number_is_damage_of_its_batch_alone() {
     }
 }
 
-/// What no checksum covers is looked at all the same: it is text, and events of these numbers.
+/// Without a checksum, the content is checked anyway: it must be text, and events with these numbers.
 #[test]
 fn an_old_batch_that_is_no_log_is_damaged() {
     let place = Place::unchecked();
@@ -346,7 +346,7 @@ fn what_is_gone_is_missing() {
             events("three", 1, 3, Why::Missing),
         ]
     );
-    // It goes on after them.
+    // It continues after them.
     let next = of_batch("one", batch("one", 6));
     place.store.append(&[&next]).unwrap();
     assert_eq!(lines(&place.store, "one", 18, 1).len(), 3);
@@ -418,7 +418,7 @@ fn a_damaged_record_harms_no_other_session() {
         }
         check_others(&place.store, "");
         assert_eq!(place.check().damage, [Damage::Record(id("two"))], "{what} {value:?}");
-        // It can be forgotten, not gone on with.
+        // It can be deleted, but not resumed.
         assert!(!place.store.claim(&id("two"), Some("nobody"), "me").unwrap());
         place.file.execute(&set, [&before]).unwrap();
     }
@@ -429,7 +429,7 @@ fn a_damaged_record_harms_no_other_session() {
 fn what_a_newer_version_wrote_is_shown_with_what_is_known() {
     let place = Place::new();
     let set = |column: &str, from: &str, to: &str| {
-        // As an agentwire that seals nothing would write it.
+        // As an agentwire without checksums would write it.
         place.execute(&format!(
             "UPDATE sessions SET {column} record = replace('{{' || substr(record, 24), '{from}', '{to}') \
              WHERE id = 'two'"
@@ -499,7 +499,7 @@ fn a_database_without_checksums_is_brought_up_to_date() {
     assert_eq!(store.check(&mut |_, _| ()).unwrap().damage, []);
 }
 
-/// Any byte of the file: what is read is what was written, or is told to be damaged, or is an error.
+/// For any byte of the file: what is read is what was written, or is reported as damaged, or is an error.
 #[test]
 fn wherever_the_file_is_damaged_nothing_false_is_read() {
     let place = Place::new();
@@ -511,7 +511,7 @@ fn wherever_the_file_is_damaged_nothing_false_is_read() {
     let (mut served, mut refused) = (0, 0);
     for round in 0..120 {
         let mut bytes = whole.clone();
-        // Most of it is one large batch; the rest is where it hurts.
+        // Most of the file is one large batch; the rest is where damage hurts.
         let bound = if round % 3 == 0 { bytes.len() } else { bytes.len().min(60_000) };
         let at = chance.below(bound as u64) as usize;
         bytes[at] ^= 1 << chance.below(8);

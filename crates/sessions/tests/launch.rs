@@ -1,4 +1,4 @@
-//! Which program is started, and with what files.
+//! Which program is started, and with which files.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::ffi::{OsStr, OsString};
@@ -61,7 +61,7 @@ fn what_the_working_directory_brings_is_passed_over() {
             Err(ResolveError::Inside(entry.join("agent")))
         );
     }
-    // A link inside to a program outside is the working directory's choice all the same.
+    // A link inside to a program outside is still the working directory's choice.
     let link = work.join("bin");
     fs::create_dir(&link).unwrap();
     symlink(&right, link.join("agent")).unwrap();
@@ -86,7 +86,7 @@ fn this_very_program_is_passed_over() {
     let error = resolve("agent", Some(&path), &work).unwrap_err();
     assert_eq!(error, ResolveError::Itself(own.clone()));
     assert!(error.to_string().contains("agentwire itself"), "{error}");
-    // By its path, somebody wants it.
+    // Given by its path, it is used.
     assert_eq!(resolve(own.to_str().unwrap(), None, &work), Ok(own));
 }
 
@@ -130,7 +130,7 @@ fn files_are_private_and_removed_with_the_process() {
     let mut launch = Launch::new("agent", &config);
     let file = |name: &str| Part::File(name.to_owned());
     let text = |text: &str| Part::Text(text.to_owned());
-    // What a user says is not filled in, whatever it looks like.
+    // User text is not filled in, whatever it looks like.
     let odd = "{file:a.json} {escaped:b} {file:} {quoted:b}";
     launch.words(&["--plain", "{file:a.json}"]).option("--model", odd);
     launch.option_of("--config", [file("a.json")]);
@@ -140,7 +140,7 @@ fn files_are_private_and_removed_with_the_process() {
     launch.option_of("--said", [text("@"), Part::EscapedFile("b".to_owned())]);
     launch.option_of("--list", [text("["), Part::QuotedFile("b".to_owned()), text("]")]);
     launch.file("a.json", "{}").file("b", *b"\xff");
-    // Nobody need have made it.
+    // The directory need not exist.
     let runtime = place.path().join("da \"ta/run");
     let (spawn, files) = prepare(&launch, "/bin/agent".into(), &runtime).unwrap();
 
@@ -195,7 +195,7 @@ fn what_a_killed_gateway_left_is_removed() {
     drop(files);
 }
 
-/// Whoever reads a list of directories would take it for two.
+/// A reader of a list of directories would take it for two.
 #[test]
 fn a_list_of_directories_has_no_comma_in_it() {
     let place = tempfile::tempdir().unwrap();
@@ -209,7 +209,7 @@ fn a_list_of_directories_has_no_comma_in_it() {
     assert_eq!(fs::read_dir(&runtime).unwrap().count(), 0);
 }
 
-/// A value of a user's that looks like one of our files reaches the program as it is.
+/// A user's value that looks like one of our files reaches the program unchanged.
 #[test]
 fn what_a_user_says_is_not_filled_in() {
     let odd = "{file:mcp.json} {escaped:mcp.json} {file:} {quoted:mcp-a.sh} {file:image-1.png}";
@@ -222,7 +222,7 @@ fn what_a_user_says_is_not_filled_in() {
     });
     let mut config: SessionConfig = serde_json::from_value(config).unwrap();
     for name in ["claude", "codex", "codex-exec", "gemini"] {
-        // Each takes what it can.
+        // Each takes what it supports.
         config.mcp_servers = config.mcp_servers.filter(|_| name != "gemini");
         config.native_args = (name == "claude").then(|| vec![format!("--odd={odd}")]);
         let image = Image { media_type: "image/png".to_owned(), data: "////".to_owned() };
@@ -247,7 +247,7 @@ fn what_a_user_says_is_not_filled_in() {
         if let Some((_, path)) = system {
             assert_eq!(fs::read_to_string(path).unwrap(), odd);
         }
-        // Our own files are filled in all the same.
+        // Our own files are filled in anyway.
         let ours = place.path().to_str().unwrap();
         let named = spawn.args.iter().any(|arg| arg.to_string_lossy().contains(ours));
         assert_eq!(named, name != "codex", "{name}");

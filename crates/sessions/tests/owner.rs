@@ -1,4 +1,4 @@
-//! Who is alive is told by locks, never by pids.
+//! Locks decide who is alive, never pids.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -34,7 +34,7 @@ fn all_who_ask_at_once_agree_that_the_dead_are_dead() {
     let name = "123e4567-e89b-42d3-a456-426614174000";
     let file = directory.path().join("owners").join(format!("{name}.lock"));
     for _ in 0..50 {
-        // As a process leaves it that was killed.
+        // As a killed process leaves it.
         fs::write(&file, "1\n").unwrap();
         let start = Barrier::new(4);
         thread::scope(|scope| {

@@ -33,7 +33,6 @@ const AGENTS: [AgentType; 5] =
 const MODES: [ApprovalMode; 4] =
     [ApprovalMode::Ask, ApprovalMode::AskDangerous, ApprovalMode::AutoEdit, ApprovalMode::AutoAll];
 
-/// A disk without links.
 fn no_links(path: &Path) -> PathBuf {
     path.to_path_buf()
 }
@@ -96,7 +95,7 @@ impl Judge {
     }
 }
 
-/// A call of a tool with that input.
+/// A call of a tool with this input.
 struct Question {
     tool: Option<String>,
     kind: Option<ToolKind>,
@@ -127,7 +126,7 @@ impl Question {
     }
 }
 
-/// A shell command in each way an agent asks for one.
+/// A shell command in every form in which an agent asks for one.
 fn shell_questions(agent: AgentType, command: &str) -> Vec<Question> {
     let plain = json!({ "command": command });
     let execute = Some(ToolKind::Execute);

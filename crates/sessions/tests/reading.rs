@@ -1,5 +1,5 @@
 //! What the hub shows of sessions that it does not run: reading them writes nothing, and a session whose
-//! process died ends for whoever follows it.
+//! process died ends for everyone who follows it.
 #![expect(clippy::unwrap_used, reason = "a test that finds something else has failed")]
 
 mod stores;
@@ -26,7 +26,7 @@ async fn next(events: &mut Events) -> Option<Batch> {
     timeout(LONG, events.next()).await.unwrap().unwrap()
 }
 
-/// A hub, and another process that runs session `a`, of which there are three events; `b` is over.
+/// A hub, and another process that runs session `a`, which has three events; `b` has ended.
 async fn two(directory: &Path) -> (Hub, Owner) {
     let theirs = EventLog::new(Arc::new(Sqlite::open(directory).unwrap()));
     let owner = Owner::claim(directory).unwrap();
@@ -90,7 +90,7 @@ async fn who_follows_a_session_whose_process_died_reads_its_end() {
     let before = version(&file);
     file.execute_batch("BEGIN IMMEDIATE").unwrap();
     drop(owner);
-    // Where its end cannot be written it is shown as if it were, and nobody waits for it.
+    // If its end cannot be written, it is shown as if it were, and nobody waits for it.
     let listed = [("b", SessionState::Ended), ("a", SessionState::Ended)];
     assert_eq!(states(&hub).await, listed.map(|(id, state)| (id.to_owned(), state)));
     assert_eq!(next(&mut follower).await, None);

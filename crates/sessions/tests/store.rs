@@ -177,7 +177,7 @@ fn only_the_owner_appends_and_exactly_one_takes_over() {
         let error = store.append(&[&of(one, 2)]);
         assert!(matches!(error, Err(StoreError::Conflict(_))), "{error:?}");
         store.append(&[&of(two, 2)]).unwrap();
-        // It lets go; anyone may take it then.
+        // The owner releases it; then anyone may take it.
         store.append(&[&of(None, 3)]).unwrap();
         assert!(store.claim(&id("a"), None, "three").unwrap());
     });
@@ -251,7 +251,7 @@ fn what_is_deleted_is_gone_and_does_not_come_back() {
             let error = store.append(&[&late]);
             assert!(matches!(error, Err(StoreError::Conflict(_))), "{error:?}");
         }
-        // The same id may begin anew, with none of the old events.
+        // The same id may start over, with none of the old events.
         store.append(&[&append("a", 1, 1)]).unwrap();
         assert_eq!(lines(store, "a", 0, 1).len(), 1);
         assert_eq!(names(store, &Filter::default()), ["a", "b"]);
@@ -362,7 +362,7 @@ fn of_two_processes_one_takes_over_and_each_sees_what_the_other_added() {
     }
 }
 
-/// Session, how far off the first event is, how many, owner, key.
+/// Session, offset of the first event, count, owner, key.
 type Part = (u8, i8, u8, Option<u8>, Option<u8>);
 
 #[derive(Clone, Debug)]

@@ -1,8 +1,8 @@
-//! An agent that only prints: turns in Claude's words, each line marked with its number and the time
-//! at which it was written. It is this program started again.
+//! A benchmark agent that only prints turns in Claude's format. Each line is marked with its number and the
+//! time it was written. The agent is this same program, started with [`VERB`].
 //!
-//! A prompt `emit TURNS RATE PHASE` asks for that many turns, at that many lines a second (0 is as
-//! fast as the pipe takes them), beginning that many microseconds later.
+//! The prompt `emit TURNS RATE PHASE` asks for TURNS turns at RATE lines per second (0: as fast as the pipe
+//! allows), starting PHASE microseconds later.
 
 use std::io::{self, BufRead as _, Write};
 
@@ -14,28 +14,28 @@ use serde_json::{Value, json};
 /// The argument that makes this program the agent.
 pub const VERB: &str = "emit";
 
-/// How many lines a turn has.
+/// Lines per turn.
 pub const TURN: u64 = 24;
 
-/// What a mark begins with. No unified field carries it, so that it is once in the log for each line.
+/// The start of a mark. No unified field carries it, so it appears in the log exactly once per line.
 const MARK: &[u8] = b"{\"mark\":\"";
 
-/// The digits of a line's number and of its time.
+/// Digits of a line's number and of its time.
 const NUMBER: usize = 10;
 const TIME: usize = 20;
 
-/// A whole mark.
+/// Length of a whole mark.
 pub const WHOLE: usize = MARK.len() + NUMBER + 1 + TIME;
 
-/// Stands for the number of the turn in what must be new in each.
+/// Placeholder for the turn number in values that must differ between turns.
 const PLACE: &str = "@@@@@@@@";
 
 const SESSION: &str = "e76dfe97-b723-463d-bcb8-554ac59228c9";
 
-/// How much is written at once at full speed.
+/// Bytes per write at full speed.
 const BLOCK: usize = 64 << 10;
 
-/// What the agent is told first, and what asks for lines: the lines of one who drives it by hand.
+/// The first line to send to the agent when driving it by hand, and below it the line that orders output.
 pub fn greeting() -> String {
     json!({"type":"control_request","request_id":"1","request":{"subtype":"initialize"}})
         .to_string()
@@ -58,7 +58,7 @@ pub fn nanoseconds(time: Timespec) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// The marks in these bytes: number and time.
+/// Yields the number and time of each mark.
 pub fn marks<'a>(
     finder: &'a memmem::Finder<'_>,
     bytes: &'a [u8],
@@ -66,7 +66,7 @@ pub fn marks<'a>(
     finder.find_iter(bytes).filter_map(|at| mark(&bytes[at..]))
 }
 
-/// The mark that these bytes begin with; none if it is cut.
+/// Parses the mark at the start of these bytes; `None` if it is cut off.
 pub fn mark(bytes: &[u8]) -> Option<(u64, u64)> {
     let (number, rest) = bytes.get(MARK.len()..WHOLE)?.split_at(NUMBER);
     Some((value(number), value(&rest[1..])))
@@ -87,7 +87,7 @@ fn write_digits(slot: &mut [u8], mut value: u64) {
     }
 }
 
-/// Serves whoever is on stdin until that ends.
+/// Serves stdin until it ends.
 pub fn run() -> io::Result<()> {
     let mut lines = lines();
     let mut stdout = io::stdout().lock();
@@ -133,21 +133,21 @@ fn emit(
     out.flush()
 }
 
-/// Sleeps until then, on the clock of [`now`].
+/// Sleeps until this time on the clock of [`now`].
 pub fn wait_until(time: u64) {
     let time =
         Timespec { tv_sec: (time / 1_000_000_000) as i64, tv_nsec: (time % 1_000_000_000) as i64 };
     while clock_nanosleep_absolute(ClockId::Monotonic, &time).is_err() {}
 }
 
-/// One turn as it is printed, for those who need lines and no process.
+/// The printed lines of one turn, for benchmarks that need no process.
 pub fn turn(number: u64) -> Vec<u8> {
     let lines = lines();
     let numbered = (number * TURN..).zip(lines);
     numbered.flat_map(|(at, mut line)| line.fill(number, at, 0).to_vec()).collect()
 }
 
-/// A line with places for what changes.
+/// A line with placeholders for the mark and the turn number.
 struct Line {
     bytes: Vec<u8>,
     turns: Vec<usize>,
@@ -178,7 +178,7 @@ impl Line {
     }
 }
 
-/// The lines of a turn: text in pieces, the whole text, three tool calls with their results.
+/// The lines of a turn: text deltas, the whole text, three tool calls with their results.
 fn lines() -> Vec<Line> {
     let usage = json!({"input_tokens":100,"cache_creation_input_tokens":20,"cache_read_input_tokens":30,"output_tokens":1,"service_tier":"standard"});
     let message = format!("msg_{PLACE}");

@@ -1,4 +1,4 @@
-//! Events appended durably, in batches of 1, 10 and 100, from one session and from twenty at once.
+//! Durable appends in batches of 1, 10 and 100 events, from one session and from twenty at once.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,17 +12,17 @@ use crate::events;
 use crate::report::{median, per_second, times};
 use crate::yardsticks::{Appended, Rows};
 
-/// How long each measure runs.
+/// Duration of each measurement.
 const RUN: Duration = Duration::from_millis(300);
 
 const SESSIONS: u64 = 20;
 
 pub async fn run(rounds: usize) {
     println!(
-        "Events appended durably; a ratio is to SQLite with a row for each event, and to the file:\n"
+        "Events appended durably; ratios are to SQLite with one row per event, and to the file:\n"
     );
     println!(
-        "| events in a batch | SQLite, `FULL` | file, fdatasync | log, 1 session | ratios | log, {SESSIONS} sessions | ratios |"
+        "| events per batch | SQLite, `FULL` | file, fdatasync | log, 1 session | ratios | log, {SESSIONS} sessions | ratios |"
     );
     println!("|---|---|---|---|---|---|---|");
     for size in [1, 10, 100] {
@@ -52,7 +52,7 @@ pub async fn run(rounds: usize) {
     }
 }
 
-/// Events a second.
+/// Returns events per second.
 fn repeated(size: usize, mut append: impl FnMut()) -> f64 {
     let begun = Instant::now();
     let mut count = 0;
@@ -63,7 +63,8 @@ fn repeated(size: usize, mut append: impl FnMut()) -> f64 {
     count as f64 / begun.elapsed().as_secs_f64()
 }
 
-/// Events a second of all sessions, each of which hands over a batch when its last is durable.
+/// Returns events per second over all sessions. Each session submits a batch once its previous one is
+/// durable.
 async fn logged(sessions: u64, batch: &Batch) -> f64 {
     let directory = crate::directory();
     let log = EventLog::new(Arc::new(Sqlite::open(directory.path()).expect("a store")));

@@ -10,10 +10,10 @@ use bytes::Bytes;
 
 use crate::agent;
 
-/// How many appends one transaction takes when a store is filled.
+/// Appends per transaction when filling a store.
 const GROUP: usize = 500;
 
-/// The lines of the first events of a session, each with its `\n`.
+/// The first `count` event lines of a session, each with its `\n`.
 pub fn lines(count: usize) -> Vec<Vec<u8>> {
     let mut written = Written { lines: Vec::new(), id: String::new() };
     let mut tape = Tape::recording(agentwire_dialects::agent("claude").expect("the dialect"));
@@ -26,7 +26,6 @@ pub fn lines(count: usize) -> Vec<Vec<u8>> {
     written.lines
 }
 
-/// Those lines in batches of that size.
 pub fn batches(lines: &[Vec<u8>], size: usize) -> Vec<Batch> {
     let numbered = (1..).step_by(size).zip(lines.chunks(size));
     let batch = |(first, lines): (u64, &[Vec<u8>])| Batch {
@@ -37,14 +36,13 @@ pub fn batches(lines: &[Vec<u8>], size: usize) -> Vec<Batch> {
     numbered.map(batch).collect()
 }
 
-/// What adds a batch to a session.
 pub fn append(session: &SessionId, state: SessionState, batch: Batch) -> Append {
     let mut record = record(session, state);
     record.summary.last_seq = batch.last();
     Append { batch: Some(batch), record, keys: Vec::new() }
 }
 
-/// Adds a session that is over.
+/// Adds a session that has ended.
 pub fn fill(store: &Arc<dyn Store>, session: &SessionId, batches: &[Batch]) {
     for batches in batches.chunks(GROUP) {
         let append = |batch: &Batch| append(session, SessionState::Ended, batch.clone());

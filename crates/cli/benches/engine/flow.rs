@@ -1,5 +1,5 @@
-//! One session at full speed to 1, 10 and 50 readers: lines a second, processor time for each, and
-//! whether any was lost, doubled or out of order.
+//! One session at full speed to 1, 10 and 50 readers: lines per second, processor time per line, and
+//! whether any line was lost, doubled or out of order.
 
 use std::time::{Duration, Instant};
 
@@ -13,10 +13,9 @@ use crate::yardsticks::{Relay, copy_pipe};
 const TURNS: u64 = 2000;
 const LINES: u64 = TURNS * TURN;
 
-/// What one run took.
 struct Run {
     seconds: f64,
-    /// Microseconds of processor time in this process, for each line.
+    /// Microseconds of this process's processor time per line.
     cpu: f64,
     faults: u64,
     events: u64,
@@ -37,12 +36,12 @@ pub async fn run(rounds: usize) {
     let speed =
         median(pipe.iter().map(|(_, time)| bytes as f64 / time.as_secs_f64() / 1e6).collect());
     println!(
-        "One session at full speed: {LINES} lines of {} bytes in the mean. The pipe alone, read and dropped: {speed:.0} MB/s, {}.\n",
+        "One session at full speed: {LINES} lines of {} bytes on average. The pipe alone, read and dropped: {speed:.0} MB/s, {}.\n",
         bytes / LINES,
         per_second(speed * 1e6 / (bytes / LINES) as f64),
     );
     println!(
-        "| readers | relay, lines | engine, lines, durable | ratio | relay, CPU a line | engine, CPU a line | ratio | events for a line | lost, doubled or reordered |"
+        "| readers | relay, lines | engine, lines, durable | ratio | relay, CPU per line | engine, CPU per line | ratio | events per line | lost, doubled or reordered |"
     );
     println!("|---|---|---|---|---|---|---|---|---|");
     for (readers, (relay, engine)) in readers.iter().zip(&runs) {
@@ -99,14 +98,13 @@ impl Begun {
         Self { time: Instant::now(), cpu: cpu() }
     }
 
-    /// Waits for all readers.
     async fn until(self, readers: Vec<Reader>) -> Run {
         let readers = readers.into_iter().map(|mut reader| {
             tokio::spawn(async move { (reader.read(LINES, |_| {}).await, reader) })
         });
         let mut all = Seen::default();
         for reader in readers.collect::<Vec<_>>() {
-            // The reader is kept until then: a relay does not wait for one that has gone.
+            // Keep the reader until the end: the relay does not wait for one that is gone.
             let (seen, _reader) = reader.await.expect("a reader");
             all.faults += seen.faults;
             all.events = seen.events;
@@ -117,7 +115,7 @@ impl Begun {
     }
 }
 
-/// Processor time of all threads of this process, in user and kernel.
+/// User and kernel time of all threads of this process.
 fn cpu() -> Duration {
     Duration::from_nanos(agent::nanoseconds(clock_gettime(ClockId::ProcessCPUTime)))
 }

@@ -1,4 +1,4 @@
-//! The engine and the relay with agents, and readers of both.
+//! The engine with its agents, and readers of the engine's log or the relay.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,19 +15,18 @@ use tokio::sync::mpsc;
 
 use crate::agent;
 
-/// The program under measurement; also the keeper.
+/// The program under test, which is also the keeper.
 pub const AGENTWIRE: &str = env!("CARGO_BIN_EXE_agentwire");
 
-/// Longer than anything here takes: what comes later is lost.
+/// Longer than anything here takes: lines that arrive later count as lost.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The engine with a log of its own.
+/// The engine with its own log.
 pub struct Gateway {
     pub hub: Hub,
     directory: TempDir,
 }
 
-/// What the engine is told for a log in that directory.
 pub fn settings(directory: &Path) -> Settings {
     let own = std::env::current_exe().expect("this program");
     let agent = AgentCommand {
@@ -68,7 +67,7 @@ impl Gateway {
         session
     }
 
-    /// A reader of what comes from now on.
+    /// A reader that starts after the last event so far.
     pub async fn reader(&self, session: &SessionHandle) -> Reader {
         let after = session.summary().last_seq;
         let cursor = self.hub.events(session.id(), after).await.expect("a cursor");
@@ -80,12 +79,10 @@ impl Gateway {
     }
 }
 
-/// Tells the agent of a session what to print.
 pub async fn order(session: &SessionHandle, order: String) {
-    session.send(Command::Prompt(Prompt::text(order))).await.expect("an order that is taken");
+    session.send(Command::Prompt(Prompt::text(order))).await.expect("the order is accepted");
 }
 
-/// One reader of the engine's log or of the relay.
 pub struct Reader {
     source: Source,
     finder: Finder<'static>,
@@ -96,14 +93,14 @@ enum Source {
     Relay(mpsc::Receiver<Bytes>),
 }
 
-/// What a reader saw of an order.
+/// What a reader saw of one order.
 #[derive(Default)]
 pub struct Seen {
     /// Lines that were lost, doubled or out of order.
     pub faults: u64,
-    /// Events that carried them; of the relay, lines.
+    /// Events that carried them; for the relay, lines.
     pub events: u64,
-    /// Microseconds from each line's writing to its sight.
+    /// Microseconds between the writing and the reading of each line.
     pub ages: Vec<f64>,
 }
 
@@ -112,7 +109,7 @@ impl Reader {
         Self { source: Source::Relay(lines), finder: agent::finder() }
     }
 
-    /// Reads so many lines of the agent. After each chunk `each` hears how many there were so far.
+    /// Reads this many lines of the agent. Calls `each` after each chunk with the number of lines so far.
     pub async fn read(&mut self, lines: u64, mut each: impl FnMut(u64)) -> Seen {
         let mut seen = Seen::default();
         let mut next = 0;

@@ -1,5 +1,5 @@
-//! 200,000 events on one session: whether the last come as fast as the first, and what memory they
-//! leave.
+//! 200,000 events in one session: whether the last ones are as fast as the first, and how much memory
+//! remains in use.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use crate::report::{median, per_second, times};
 const EVENTS: u64 = 200_000;
 const PARTS: u64 = 5;
 
-/// What a turn gives at least when it is stored: pieces of text that come together are one event.
+/// The fewest stored events per turn: text deltas that arrive together become one event.
 const EVENTS_OF_TURN: u64 = 13;
 
 const TURNS: u64 = EVENTS.div_ceil(EVENTS_OF_TURN);

@@ -1,4 +1,4 @@
-//! A session of 100,000 events in the store: pages at its beginning and end, and all of it.
+//! A stored session of 100,000 events: pages at its start, middle and end, and the whole session.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -17,14 +17,14 @@ use crate::report::{median, micros, time, times};
 const EVENTS: u64 = 100_000;
 const PAGE: u64 = 50;
 
-/// Where pages begin beside 0. A cursor reads ahead; only at the end there is nothing ahead.
+/// Where pages start, apart from 0. A cursor reads ahead; only at the end is there nothing ahead.
 const MIDDLE: u64 = EVENTS / 2;
 const LAST: u64 = EVENTS - PAGE;
 
-/// How many pages of each place are read in a round.
+/// Pages read per place and round.
 const PAGES: usize = 100;
 
-/// How much is read from the file at once.
+/// Bytes per read of the file.
 const READ: usize = 512 << 10;
 
 pub async fn run(rounds: usize) {
@@ -41,11 +41,11 @@ pub async fn run(rounds: usize) {
     let bytes = std::fs::metadata(&file).expect("the file").len();
     let log = EventLog::new(store);
     println!(
-        "A stored session of {EVENTS} events, {} MB, each read with a fresh cursor; beside it a plain file of the same bytes:\n",
+        "A stored session of {EVENTS} events, {} MB, each read with a new cursor, compared with a plain file of the same bytes:\n",
         bytes / 1_000_000
     );
     println!(
-        "| events in a batch | page of {PAGE} at 0 | at {MIDDLE} | at {LAST} | ratios to 0 | all from a file | all from the log | ratio |"
+        "| events per batch | page of {PAGE} at 0 | at {MIDDLE} | at {LAST} | ratios to 0 | all from a file | all from the log | ratio |"
     );
     println!("|---|---|---|---|---|---|---|---|");
     for (size, session) in &sizes {
@@ -79,7 +79,7 @@ pub async fn run(rounds: usize) {
     log.shutdown().await;
 }
 
-/// Reads so many events after one, in a task of its own: microseconds.
+/// Reads `count` events in a separate task and returns the microseconds it took.
 async fn read(log: &EventLog, session: &SessionId, after: u64, count: u64) -> f64 {
     let (log, session) = (log.clone(), session.clone());
     let reader = tokio::spawn(async move {
@@ -94,7 +94,7 @@ async fn read(log: &EventLog, session: &SessionId, after: u64, count: u64) -> f6
     reader.await.expect("a reader")
 }
 
-/// Reads the file, on a thread that may block, as the log does.
+/// Reads the file on a blocking thread, as the log does, and returns the microseconds it took.
 async fn plain(path: PathBuf, expected: u64) -> f64 {
     let reader = tokio::task::spawn_blocking(move || {
         let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! From an agent's write of a line to a reader's sight of it, many sessions at a calm pace.
+//! Time from an agent's write of a line to a reader's receipt of it, with many sessions at a moderate rate.
 
 use tokio::task::JoinSet;
 
@@ -7,19 +7,19 @@ use crate::gateway::{self, Gateway, Reader};
 use crate::report::{least, median, percentile, time, times};
 use crate::yardsticks::{Relay, syncs};
 
-/// Sessions, and lines a second of each.
+/// Sessions, and lines per second of each.
 const PACES: &[(u64, u64)] = &[(1, 100), (20, 100), (200, 10)];
 
-/// How long the lines of one round take, about.
+/// Approximate duration of the lines of one round.
 const SECONDS: u64 = 3;
 
-/// Microseconds until the first line: long enough to tell all agents.
+/// Microseconds until the first line: long enough to send all agents their orders.
 const DELAY: u64 = 500_000;
 
-/// How often a sync is timed in a round.
+/// Syncs timed per round.
 const SYNCS: usize = 100;
 
-/// The middle and the end of each round.
+/// Median and 99th percentile of each round.
 #[derive(Default)]
 struct Ages {
     middle: Vec<f64>,
@@ -44,7 +44,7 @@ impl Ages {
 
 pub async fn run(rounds: usize) {
     println!(
-        "From the agent's write of a line to a reader's sight of it, p50 (median of the rounds) / p99 (best round):\n"
+        "From the agent's write of a line to a reader's receipt of it, p50 (median of the rounds) / p99 (best round):\n"
     );
     println!(
         "| sessions | lines/s of each | one append + fdatasync | relay | engine, durable | ratio |"
@@ -57,7 +57,7 @@ pub async fn run(rounds: usize) {
 
 async fn pace(sessions: u64, rate: u64, rounds: usize) {
     let turns = (rate * SECONDS / TURN).max(1);
-    // All begin when all were told, and not all at once.
+    // All agents start after all have their orders, and not at the same moment.
     let order =
         |session: u64| agent::order(turns, rate, DELAY + session * 1_000_000 / rate / sessions);
     let gateway = Gateway::new().await;
@@ -108,7 +108,8 @@ async fn pace(sessions: u64, rate: u64, rounds: usize) {
     );
 }
 
-/// Reads to the end of the orders that `give` gives: the readers again, and the ages of all lines.
+/// Runs `give`, which sends the orders, and reads all their lines. Returns the readers and the ages of the
+/// lines.
 async fn read(
     readers: Vec<Reader>,
     turns: u64,

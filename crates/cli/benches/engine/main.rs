@@ -1,13 +1,14 @@
-//! The engine as a ratio to plain means, in the same run: `cargo bench -p agentwire --bench engine`.
+//! The engine as a ratio to simple alternatives, measured in the same run: `cargo bench -p agentwire
+//! --bench engine`.
 //!
-//! The engine runs as a library in this process, its keepers are the built program, and its agents are
-//! this program started again (`agent.rs`). Beside each figure stands a yardstick that was measured in
-//! the same interleaved rounds: a copy of the pipe, a relay that stores nothing, SQLite with a row for
-//! each event, a file with `fdatasync`.
+//! The engine runs as a library in this process. Its keepers are the built program; its agents are this
+//! program, started again (`agent.rs`). Next to each figure is a yardstick that was measured in the same
+//! interleaved rounds: a copy of the pipe, a relay that stores nothing, SQLite with one row per event, a
+//! file with `fdatasync`.
 //!
-//! `-- PART…` chooses parts (flow latency append history start growth memory);
-//! `AGENTWIRE_BENCH_ROUNDS` sets the rounds (5), `AGENTWIRE_BENCH_DIR` where logs are written, which
-//! must be a real disk (the target directory).
+//! `-- PART…` selects parts (flow latency append history start growth memory). `AGENTWIRE_BENCH_ROUNDS`
+//! sets the number of rounds (5). `AGENTWIRE_BENCH_DIR` sets where logs are written, which must be a real
+//! disk (default: the target directory).
 #![allow(
     clippy::allow_attributes,
     clippy::unwrap_used,
@@ -44,8 +45,8 @@ use rustix::process::{
 };
 use tempfile::TempDir;
 
-/// The argument that makes this program one part: each has a process of its own, so that none finds
-/// the memory that another left.
+/// The argument that makes this program one part. Each part has its own process, so that it does not start
+/// with memory left by another.
 const PART: &str = "part";
 
 type Part = fn(usize) -> Pin<Box<dyn Future<Output = ()>>>;
@@ -65,7 +66,7 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
     match args.first().map(String::as_str) {
         Some(agent::VERB) => {
-            // Whoever read has gone: there is nobody to tell.
+            // The reader is gone: there is nobody to report an error to.
             let _ = agent::run();
             ExitCode::SUCCESS
         }
@@ -78,9 +79,9 @@ fn main() -> ExitCode {
 }
 
 fn part(name: &str) {
-    // Whoever ends the whole ends this, too; its agents end with it.
+    // If the parent is killed, this process and its agents end too.
     let _ = set_parent_process_death_signal(Some(Signal::TERM));
-    // Hundreds of sessions have thousands of pipes.
+    // Hundreds of sessions need thousands of pipes.
     let most = getrlimit(Resource::Nofile).maximum;
     let _ = setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most });
     let (_, run) = PARTS.iter().find(|(part, _)| *part == name).expect("a part of that name");
@@ -94,7 +95,7 @@ fn part(name: &str) {
 fn all(wanted: &[String]) -> ExitCode {
     if let Some(unknown) = wanted.iter().find(|name| !PARTS.iter().any(|(part, _)| part == name)) {
         let names: Vec<_> = PARTS.iter().map(|(part, _)| *part).collect();
-        eprintln!("there is no part {unknown}; parts are {}", names.join(" "));
+        eprintln!("unknown part {unknown}; parts are {}", names.join(" "));
         return ExitCode::from(2);
     }
     let own = std::env::current_exe().expect("this program");
@@ -112,7 +113,7 @@ fn all(wanted: &[String]) -> ExitCode {
     if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-/// A directory for one log, on the disk that is measured; it is removed when this is dropped.
+/// A directory for one log on the measured disk, removed on drop.
 pub fn directory() -> TempDir {
     tempfile::Builder::new().prefix("engine-").tempdir_in(disk()).expect("a directory")
 }

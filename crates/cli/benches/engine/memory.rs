@@ -1,4 +1,4 @@
-//! What a further idle session costs: memory of this process and of its keepers, not of its agent.
+//! The memory cost of one more idle session, in this process and its keepers, without the agent.
 
 use std::fs;
 
@@ -6,13 +6,13 @@ use crate::agent::{self, TURN};
 use crate::gateway::{Gateway, order};
 use crate::report::{median, times};
 
-/// How many sessions are added between two looks.
+/// Sessions added between two measurements.
 const STEP: usize = 20;
 
-/// Enough to fill what is kept in memory of a session.
+/// Enough turns to fill a session's in-memory buffers.
 const TURNS: u64 = 20;
 
-/// What a session may cost, in kB.
+/// The goal for one session, in kB.
 const GOAL: f64 = 400.0;
 
 pub async fn run(rounds: usize) {
@@ -38,7 +38,7 @@ pub async fn run(rounds: usize) {
     let (own, keepers) = (median(own), median(keepers));
     let (more, _) = used.since(fresh, sessions.len());
     println!(
-        "A further idle session, of {}, in proportional memory (PSS); none yet: {} kB:\n",
+        "One more idle session, of {}, in proportional memory (PSS); without sessions: {} kB:\n",
         sessions.len(),
         looks[0].own
     );
@@ -55,7 +55,6 @@ pub async fn run(rounds: usize) {
     row(format!("after {} lines", TURNS * TURN), own + more);
 }
 
-/// Memory in kB.
 #[derive(Clone, Copy)]
 struct Look {
     own: u64,
@@ -68,14 +67,14 @@ impl Look {
         Self { own: proportional("self"), keepers: keepers.sum() }
     }
 
-    /// How much more than earlier, for each of so many sessions.
+    /// The growth since `earlier` per session.
     fn since(self, earlier: Self, sessions: usize) -> (f64, f64) {
         let each = |now: u64, then: u64| (now as f64 - then as f64) / sessions as f64;
         (each(self.own, earlier.own), each(self.keepers, earlier.keepers))
     }
 }
 
-/// The keepers of this process, and the first processes of namespaces below them.
+/// The keepers of this process, and the first processes of the namespaces below them.
 fn keepers() -> Vec<u32> {
     let own = std::process::id();
     let pids = fs::read_dir("/proc").expect("/proc").flatten();
@@ -91,14 +90,14 @@ fn keepers() -> Vec<u32> {
     all.iter().filter(|(_, parent)| is_ours(*parent)).map(|(pid, _)| *pid).collect()
 }
 
-/// A keeper hides its memory; only root sees how much it has.
+/// Only root can read a keeper's memory.
 fn proportional(process: &str) -> u64 {
     let path = format!("/proc/{process}/smaps_rollup");
-    let text = fs::read_to_string(path).expect("the memory of a keeper, which only root may see");
+    let text = fs::read_to_string(path).expect("the memory of a keeper; only root can read it");
     field(&text, "Pss:")
 }
 
-/// Memory of this process in kB, whoever shares it.
+/// Resident memory of this process in kB, including shared memory.
 pub fn resident() -> u64 {
     field(&fs::read_to_string("/proc/self/status").expect("/proc"), "VmRSS:")
 }

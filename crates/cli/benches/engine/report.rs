@@ -1,31 +1,26 @@
-//! From many measurements to one figure, and figures as they stand in a table.
+//! Statistics over measurements, and their format in tables.
 
 use std::time::Duration;
 
-/// The middle of all rounds.
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// The best of all rounds, where smaller is better.
 pub fn least(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
-/// The value below which that part of all lie.
 pub fn percentile(values: &mut [f64], part: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let place = (values.len() as f64 * part) as usize;
     values.get(place.min(values.len().saturating_sub(1))).copied().unwrap_or(f64::NAN)
 }
 
-/// Microseconds of a time.
 pub fn micros(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
 }
 
-/// So many a second.
 pub fn per_second(count: f64) -> String {
     match count {
         count if count >= 1e6 => format!("{:.2} M/s", count / 1e6),
@@ -34,7 +29,7 @@ pub fn per_second(count: f64) -> String {
     }
 }
 
-/// A time in microseconds, in the unit that fits it.
+/// Formats microseconds in a suitable unit.
 pub fn time(micros: f64) -> String {
     match micros {
         micros if micros < 0.0 => format!("-{}", time(-micros)),
@@ -46,7 +41,6 @@ pub fn time(micros: f64) -> String {
     }
 }
 
-/// A ratio.
 pub fn times(ratio: f64) -> String {
     match ratio {
         ratio if ratio >= 100.0 => format!("{ratio:.0} ×"),

@@ -1,4 +1,4 @@
-//! The engine's start over 1,000 stored sessions of 1,000 events, and over none.
+//! How fast the engine starts with 1,000 stored sessions of 1,000 events, and with none.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -18,7 +18,7 @@ const SESSIONS: usize = 1000;
 const EVENTS: usize = 1000;
 const BATCH: usize = 10;
 
-/// How many starts of each sort are timed in a round.
+/// Starts of each kind timed per round.
 const STARTS: usize = 5;
 
 pub async fn run(rounds: usize) {
@@ -44,8 +44,8 @@ pub async fn run(rounds: usize) {
         }
     }
     let [open_empty, open_full, list_empty, list_full] = times_of.map(median);
-    println!("Start over {SESSIONS} sessions of {EVENTS} events ({} MB):\n", bytes / 1_000_000);
-    println!("| | over none | over {SESSIONS} | ratio |");
+    println!("Start with {SESSIONS} sessions of {EVENTS} events ({} MB):\n", bytes / 1_000_000);
+    println!("| | with none | with {SESSIONS} | ratio |");
     println!("|---|---|---|---|");
     let row = |name: &str, empty: f64, full: f64| {
         println!("| {name} | {} | {} | {} |", time(empty), time(full), times(full / empty));
@@ -65,7 +65,7 @@ async fn opened(directory: &Path) -> f64 {
     time
 }
 
-/// Microseconds of `agentwire ls`, if there is that verb.
+/// Microseconds of `agentwire ls`, if that command exists.
 fn listed(directory: &Path) -> Option<f64> {
     let begun = Instant::now();
     let status = Command::new(AGENTWIRE)

@@ -1,4 +1,4 @@
-//! What the engine is compared with: the least that could be done with the same lines.
+//! What the engine is compared with: the least work that could be done with the same lines.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -17,14 +17,13 @@ use crate::agent;
 use crate::gateway::Reader;
 use crate::report::micros;
 
-/// How much is read at once, as in the engine.
+/// Bytes per read, as in the engine.
 const READ: usize = 128 << 10;
 
-/// How many lines may wait for a reader of the relay.
+/// Lines that may queue for a reader of the relay.
 const QUEUE: usize = 1024;
 
-/// The relay: starts the agent, splits its lines and gives each to every reader. It parses nothing
-/// and stores nothing.
+/// Starts the agent, splits its lines and sends each to every reader. It parses nothing and stores nothing.
 pub struct Relay {
     child: Child,
     stdin: ChildStdin,
@@ -32,7 +31,6 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// With so many readers. The agent waits for orders.
     pub async fn start(readers: usize) -> (Self, Vec<Reader>) {
         let own = std::env::current_exe().expect("this program");
         let mut command = tokio::process::Command::new(own);
@@ -54,7 +52,7 @@ impl Relay {
                     let line = buffer.split_to(scanned + end + 1).freeze();
                     scanned = 0;
                     for sender in &senders {
-                        // A reader that has gone wants nothing.
+                        // Readers that are gone are skipped.
                         let _ = sender.send(line.clone()).await;
                     }
                 }
@@ -77,7 +75,6 @@ impl Relay {
         self.stdin.write_all(format!("{line}\n").as_bytes()).await.expect("an agent that listens");
     }
 
-    /// Waits until the agent has ended.
     pub async fn end(self) {
         let Self { mut child, stdin, pump } = self;
         drop(stdin);
@@ -86,7 +83,7 @@ impl Relay {
     }
 }
 
-/// The agent's output, read and dropped: bytes, and the time.
+/// Reads and drops the agent's output. Returns the bytes and the time.
 pub fn copy_pipe(order: &str) -> (u64, Duration) {
     let own = std::env::current_exe().expect("this program");
     let mut command = Command::new(own);
@@ -116,7 +113,7 @@ pub fn copy_pipe(order: &str) -> (u64, Duration) {
     (bytes, time)
 }
 
-/// SQLite, as durable as the engine's, with a row for each event.
+/// SQLite with the engine's durability and one row per event.
 pub struct Rows {
     connection: Connection,
     seq: u64,
@@ -132,7 +129,7 @@ impl Rows {
         Self { connection, seq: 0 }
     }
 
-    /// One transaction.
+    /// Appends the lines in one transaction.
     pub fn append(&mut self, lines: &[u8]) {
         let transaction = self.connection.transaction().expect("a transaction");
         let mut insert = transaction
@@ -147,7 +144,7 @@ impl Rows {
     }
 }
 
-/// A file that is written at its end and synced.
+/// A file with a sync after each append.
 pub struct Appended(File);
 
 impl Appended {
@@ -161,8 +158,8 @@ impl Appended {
     }
 }
 
-/// How long it takes to append one line and sync, so many times, one every ten milliseconds: a disk
-/// that rests in between takes longer. Microseconds.
+/// Microseconds to append and sync one line, measured `count` times, every ten milliseconds: a disk that
+/// rests in between takes longer.
 pub async fn syncs(path: PathBuf, count: usize) -> Vec<f64> {
     let measure = move || {
         let mut file = Appended::open(&path);

@@ -1,11 +1,11 @@
-//! What stands between a client and an agent costs: one round trip through `agentwire claude` beside the
-//! bare agent, in the same run.
+//! What a front costs: one round trip through `agentwire claude` compared with the bare agent, in the same
+//! run.
 //!
 //! `cargo bench -p agentwire --bench fronts`
 #![expect(
     clippy::expect_used,
     clippy::print_stdout,
-    reason = "a benchmark prints, and stops at what it does not expect"
+    reason = "a benchmark prints, and panics on the unexpected"
 )]
 
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -13,18 +13,18 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How often each is measured, taking turns.
+/// Rounds of each, alternating.
 const ROUNDS: usize = 7;
 
-/// How many round trips make a round.
+/// Round trips per round.
 const TRIPS: usize = 100;
 
-/// How an SDK starts the program.
+/// The arguments with which an SDK starts the program.
 const STREAM: [&str; 5] =
     ["--output-format", "stream-json", "--verbose", "--input-format", "stream-json"];
 
 fn main() {
-    // `cargo test --benches` only wants to know that it starts.
+    // `cargo test --benches` only checks that it starts.
     if !std::env::args().any(|word| word == "--bench") {
         return;
     }
@@ -32,7 +32,7 @@ fn main() {
     let mut bare = Talk::start(place.path(), &["demo-agent"]);
     let mut through = Talk::start(place.path(), &["claude"]);
     let (mut bare_times, mut through_times) = (Vec::new(), Vec::new());
-    // The first trips find nothing warm.
+    // The first trips warm everything up.
     bare.round();
     through.round();
     for _ in 0..ROUNDS {
@@ -45,12 +45,11 @@ fn main() {
     println!("| the demo agent itself | {:.0} µs | 1 |", micros(bare));
     let ratio = through.as_secs_f64() / bare.as_secs_f64();
     println!("| through `agentwire claude`, durable | {:.0} µs | {ratio:.2} |", micros(through));
-    println!("| of it added | {:.0} µs | |", micros(through.saturating_sub(bare)));
+    println!("| of which added | {:.0} µs | |", micros(through.saturating_sub(bare)));
     let one_sync = sync(place.path());
     println!("| one append and fdatasync here | {:.0} µs | |", micros(one_sync));
 }
 
-/// A program that is spoken to.
 struct Talk {
     child: Child,
     stdin: ChildStdin,
@@ -102,7 +101,7 @@ impl Talk {
     }
 }
 
-/// The yardstick of all that is durable.
+/// What one durable write costs here.
 fn sync(place: &Path) -> Duration {
     let mut file = std::fs::File::create(place.join("sync")).expect("a file");
     let times = (0..TRIPS).map(|_| {

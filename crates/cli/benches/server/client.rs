@@ -1,5 +1,5 @@
-//! The client library over each of its transports, beside the bare socket: a stored session of 100,000
-//! events that is read whole, and the age of a line when its event is in hand.
+//! The client library over each of its transports, compared with the bare socket: reading a whole stored
+//! session of 100,000 events, and the age of a line when its event arrives.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -19,10 +19,10 @@ use crate::report::{least, median, micros, percentile, time, times};
 
 const EVENTS: u64 = 100_000;
 
-/// How many turns are printed at a time: calm enough that lines are events of their own.
+/// Turns printed at a time, few enough that lines become separate events.
 const PIECE: u64 = 200;
 
-/// Lines a second while ages are taken, and for how many seconds about.
+/// Lines per second while ages are measured, and the approximate number of seconds.
 const RATE: u64 = 100;
 const SECONDS: u64 = 4;
 
@@ -44,7 +44,7 @@ enum Way {
     InProcess,
 }
 
-/// A session over one of them, and what it runs on.
+/// A session over one transport, and what it runs on.
 struct Place {
     client: AgentClient,
     session: Session,
@@ -93,8 +93,8 @@ impl Place {
         Self { client, session, _server: server, _directory: directory }
     }
 
-    /// Prints so many turns, reads them, and gives the age of each line when its event was in hand, in
-    /// microseconds.
+    /// Orders and reads this many turns. Returns the age of each line, in microseconds, when its event
+    /// arrived.
     async fn ages(&self, turns: u64, rate: u64, delay: u64) -> Vec<f64> {
         let last = self.session.summary().await.unwrap().last_seq;
         let mut events = self.session.events_after(last);
@@ -113,7 +113,7 @@ impl Place {
         ages
     }
 
-    /// Puts a hundred thousand events into the log, and gives the number of the last.
+    /// Fills the log with 100,000 events and returns the number of the last.
     async fn fill(&self) -> u64 {
         loop {
             let last = self.session.summary().await.unwrap().last_seq;
@@ -124,7 +124,7 @@ impl Place {
         }
     }
 
-    /// Reads all up to that event in the gateway's own bytes: microseconds, and how many bytes.
+    /// Reads everything up to this event as raw bytes. Returns microseconds and bytes.
     async fn read_bytes(&self, last: u64) -> (f64, u64) {
         let begun = Instant::now();
         let mut updates = self.session.updates_after(0).up_to(last);
@@ -138,7 +138,7 @@ impl Place {
         (micros(begun.elapsed()), bytes)
     }
 
-    /// The same as typed events.
+    /// Reads the same as typed events.
     async fn read_events(&self, last: u64) -> f64 {
         let begun = Instant::now();
         let mut events = self.session.events_after(0).up_to(last);
@@ -163,9 +163,9 @@ pub async fn run(rounds: usize) {
 
 async fn latency(rounds: usize) {
     println!(
-        "From the agent's write of a line to its event in a program's hand, {RATE} lines/s, p50 (median of the rounds) / p99 (best round); the bare socket stores nothing:\n"
+        "From the agent's write of a line to the arrival of its event in a program, {RATE} lines/s, p50 (median of the rounds) / p99 (best round); the bare socket stores nothing:\n"
     );
-    println!("| way | age | ratio to the bare socket |");
+    println!("| transport | age | ratio to the bare socket |");
     println!("|---|---|---|");
     let turns = (RATE * SECONDS / TURN).max(1);
     let relay = Relay::start();
@@ -211,7 +211,7 @@ async fn throughput(rounds: usize) {
         "A stored session of {EVENTS} events, read whole; the bare socket has the same bytes in memory:\n"
     );
     println!(
-        "| way | bare socket | in the gateway's bytes | MB/s | ratio | as typed events | events/s | ratio |"
+        "| transport | bare socket | in the gateway's bytes | MB/s | ratio | as typed events | events/s | ratio |"
     );
     println!("|---|---|---|---|---|---|---|---|");
     for (name, way) in WAYS {

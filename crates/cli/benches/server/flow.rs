@@ -8,21 +8,20 @@ use crate::report::{median, per_second, time, times};
 
 const READERS: [usize; 2] = [1, 50];
 
-/// What one run took.
 struct Run {
     lines: f64,
     seconds: f64,
-    /// Microseconds of the gateway's processor time for each line.
+    /// Microseconds of the gateway's processor time per line.
     cpu: f64,
     faults: u64,
 }
 
 pub async fn run(rounds: usize) {
     println!(
-        "One session at full speed over WebSockets, durable, beside a relay that stores nothing:\n"
+        "One session at full speed over WebSockets, durable, compared with a relay that stores nothing:\n"
     );
     println!(
-        "| readers | rawrelay, lines | agentwire, lines | ratio | rawrelay, CPU a line | agentwire, CPU a line | ratio | lost, doubled or reordered |"
+        "| readers | rawrelay, lines | agentwire, lines | ratio | rawrelay, CPU per line | agentwire, CPU per line | ratio | lost, doubled or reordered |"
     );
     println!("|---|---|---|---|---|---|---|---|");
     for readers in READERS {

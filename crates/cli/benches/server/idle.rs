@@ -1,4 +1,4 @@
-//! What a server costs that does nothing: by itself, with 200 sessions, with 1,000 readers (goals 8, 9).
+//! What an idle server costs: by itself, with 200 sessions, with 1,000 readers (goals 8, 9).
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use crate::place::{Gateway, Server, cpu, memory};
 const SESSIONS: u64 = 200;
 const READERS: u64 = 1000;
 
-/// How long the processor is watched.
+/// How long processor time is measured.
 const WATCHED: Duration = Duration::from_secs(10);
 
 pub async fn run() {
     let server = Server::start();
     let pid = server.pid();
-    // One request, so that what is made once is made.
+    // One request, so that one-time initialization is done.
     server.ask("GET", "/v1/sessions", "").await;
     let empty = memory(pid, "VmRSS");
     let mut sessions = Vec::new();
@@ -34,8 +34,8 @@ pub async fn run() {
     let before = cpu(pid);
     tokio::time::sleep(WATCHED).await;
     let busy = (cpu(pid) - before).as_secs_f64() / WATCHED.as_secs_f64() * 100.0;
-    println!("A server that does nothing, resident memory of its process:\n");
-    println!("| | memory | for each | CPU over {} s |", WATCHED.as_secs());
+    println!("An idle server, resident memory of its process:\n");
+    println!("| | memory | each | CPU over {} s |", WATCHED.as_secs());
     println!("|---|---|---|---|");
     println!("| no session | {:.1} MB | | |", empty as f64 / 1024.0);
     let each = (full - empty) / SESSIONS;

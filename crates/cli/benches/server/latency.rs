@@ -1,4 +1,4 @@
-//! From an agent's write of a line to a client's sight of it (goals 5, 6, 7).
+//! Time from an agent's write of a line to a client's receipt of it (goals 5, 6, 7).
 
 use std::fs::File;
 use std::io::Write as _;
@@ -9,19 +9,18 @@ use crate::place::{Gateway, Relay, Server, cpu};
 use crate::reader::Reader;
 use crate::report::{least, median, micros, percentile, time, times};
 
-/// Sessions, and lines a second of each.
+/// Sessions, and lines per second of each.
 const PACES: &[(u64, u64)] = &[(1, 100), (1, 2000), (30, 50)];
 
-/// How long the lines of one round take, about.
+/// Approximate duration of the lines of one round.
 const SECONDS: u64 = 4;
 
-/// Microseconds until the first line: long enough to tell all agents.
+/// Microseconds until the first line: long enough to send all agents their orders.
 const DELAY: u64 = 500_000;
 
-/// How often a sync is timed in a round.
+/// Syncs timed per round.
 const SYNCS: usize = 100;
 
-/// What each round showed.
 #[derive(Default)]
 struct Rounds {
     middle: Vec<f64>,
@@ -43,7 +42,7 @@ impl Rounds {
 
 pub async fn run(rounds: usize) {
     println!(
-        "From the agent's write of a line to a client's sight of it over a WebSocket, p50 (median of the rounds) / p99 (best round); CPU is the gateway's, of one core:\n"
+        "From the agent's write of a line to a client's receipt of it over a WebSocket, p50 (median of the rounds) / p99 (best round); CPU is the gateway's, of one core:\n"
     );
     println!(
         "| sessions | lines/s of each | one append + fdatasync at that pace, p50 | rawrelay | agentwire, durable | ratio | rawrelay, CPU | agentwire, CPU | ratio |"
@@ -82,7 +81,7 @@ async fn pace(sessions: u64, rate: u64, rounds: usize) {
     );
 }
 
-/// One gateway with its sessions and a reader of each.
+/// A gateway, its sessions, and one reader for each.
 struct Side<'g, G> {
     gateway: &'g G,
     sessions: Vec<String>,
@@ -112,7 +111,7 @@ impl<'g, G: Gateway> Side<'g, G> {
             .collect();
         let before = cpu(self.gateway.pid());
         for (at, session) in (0..).zip(&self.sessions) {
-            // All begin when all were told, and not all at once.
+            // All agents start after all have their orders, and not at the same moment.
             let phase = DELAY + at * 1_000_000 / rate / count;
             self.gateway.order(session, &agent::order(turns, rate, phase)).await;
         }
@@ -127,8 +126,8 @@ impl<'g, G: Gateway> Side<'g, G> {
     }
 }
 
-/// Microseconds of one append with a sync, the median of some, at so many a second: a disk that was idle
-/// takes longer.
+/// Median microseconds of one append with a sync, at this many per second: a disk that was idle takes
+/// longer.
 async fn synced(rate: u64) -> f64 {
     let mut file = tempfile::NamedTempFile::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let mut times = Vec::new();

@@ -1,13 +1,13 @@
-//! The server over real sockets, as a ratio to a bare relay in the same run:
-//! `cargo bench -p agentwire --bench server`.
+//! The server over real sockets, as a ratio to a bare relay in the same run: `cargo bench -p agentwire
+//! --bench server`.
 //!
-//! The server is the built program with a log of its own on disk; its agents are this program started
-//! again (`agent.rs`). Beside it runs `rawrelay`, also this program: it starts the same agent, splits its
-//! lines and pushes each unparsed to WebSockets, and stores nothing. Readers are the same for both.
+//! The server is the built program with its own log on disk. Its agents are this program, started again
+//! (`agent.rs`). `rawrelay`, also this program, runs next to it: it starts the same agent, splits its lines
+//! and pushes each unparsed to WebSockets, and stores nothing. Both have the same readers.
 //!
-//! `-- PART…` chooses parts (flow latency stalled replay idle start client); `AGENTWIRE_BENCH_ROUNDS` sets
-//! the rounds (5), `AGENTWIRE_BENCH_DIR` where logs are written, which must be a real disk (the target
-//! directory).
+//! `-- PART…` selects parts (flow latency stalled replay idle start client). `AGENTWIRE_BENCH_ROUNDS` sets
+//! the number of rounds (5). `AGENTWIRE_BENCH_DIR` sets where logs are written, which must be a real disk
+//! (default: the target directory).
 #![allow(
     dead_code,
     clippy::allow_attributes,
@@ -58,12 +58,12 @@ const PARTS: &[(&str, Part)] = &[
 fn main() -> ExitCode {
     // Cargo adds `--bench`.
     let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
-    // A thousand readers have a thousand sockets.
+    // A thousand readers need a thousand sockets.
     let most = getrlimit(Resource::Nofile).maximum;
     let _ = setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most });
     match args.first().map(String::as_str) {
         Some(agent::VERB) => {
-            // Whoever read has gone: there is nobody to tell.
+            // The reader is gone: there is nobody to report an error to.
             let _ = agent::run();
             return ExitCode::SUCCESS;
         }
@@ -75,7 +75,7 @@ fn main() -> ExitCode {
     }
     if let Some(unknown) = args.iter().find(|name| !PARTS.iter().any(|(part, _)| part == name)) {
         let names: Vec<_> = PARTS.iter().map(|(part, _)| *part).collect();
-        eprintln!("there is no part {unknown}; parts are {}", names.join(" "));
+        eprintln!("unknown part {unknown}; parts are {}", names.join(" "));
         return ExitCode::from(2);
     }
     let rounds = std::env::var("AGENTWIRE_BENCH_ROUNDS").ok();

@@ -14,25 +14,22 @@ use tokio::net::TcpStream;
 use crate::reader::Reader;
 use crate::{agent, rawrelay};
 
-/// Whoever lines go through.
+/// The server or the relay.
 pub trait Gateway {
-    /// Where it listens.
     fn address(&self) -> &str;
 
-    /// Its process.
     fn pid(&self) -> u32;
 
-    /// One more session, whose agent waits for orders.
+    /// Starts a session whose agent waits for orders.
     async fn session(&self) -> String;
 
-    /// A reader of what comes from now on.
+    /// A reader that starts after the last event so far.
     async fn reader(&self, session: &str) -> Reader;
 
-    /// Tells the agent what to print.
     async fn order(&self, session: &str, order: &str);
 }
 
-/// A directory on a real disk, with settings by which this program is the agent.
+/// A directory on a real disk, with settings that make this program the agent.
 pub fn directory() -> TempDir {
     let disk = std::env::var_os("AGENTWIRE_BENCH_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")), PathBuf::from);
@@ -47,13 +44,13 @@ pub fn directory() -> TempDir {
     directory
 }
 
-/// `agentwire serve` with a log of its own.
+/// `agentwire serve` with its own log.
 pub struct Server {
     child: Child,
     address: String,
     token: String,
     directory: TempDir,
-    /// From its start to its word that it listens.
+    /// From its start to the line that says it listens.
     pub ready: Duration,
 }
 
@@ -62,7 +59,7 @@ impl Server {
         Self::again(directory())
     }
 
-    /// Over the log that is there.
+    /// Starts a server over the existing log.
     fn again(directory: TempDir) -> Self {
         let begun = Instant::now();
         let mut child = Command::new(env!("CARGO_BIN_EXE_agentwire"))
@@ -87,7 +84,6 @@ impl Server {
         Self { child, address, token: token.trim().to_owned(), directory, ready }
     }
 
-    /// Ends it and starts it again over the same log.
     pub fn restart(mut self) -> Self {
         self.end();
         let empty = tempfile::tempdir().unwrap();
@@ -100,13 +96,13 @@ impl Server {
         let _ = self.child.wait();
     }
 
-    /// Where it is, for the client library.
+    /// The address and token for the client library.
     pub fn at(&self) -> agentwire_client::Server {
         let server = agentwire_client::Server::new(&format!("http://{}", self.address)).unwrap();
         server.with_token(&self.token).unwrap()
     }
 
-    /// Asks over a connection of its own, and gives the answer.
+    /// Sends a request over a new connection.
     pub async fn ask(&self, method: &str, path: &str, body: &str) -> Value {
         let mut stream = TcpStream::connect(&self.address).await.unwrap();
         let head = format!(
@@ -125,7 +121,6 @@ impl Server {
         serde_json::from_str(body).unwrap()
     }
 
-    /// A reader of a session's events after that number.
     pub async fn reader_after(&self, session: &str, after: u64) -> Reader {
         let path = format!("/v1/sessions/{session}/ws?after={after}");
         Reader::open(&self.address, &path, &self.token).await
@@ -168,7 +163,6 @@ impl Drop for Server {
     }
 }
 
-/// The relay: one process, as the server is.
 pub struct Relay {
     child: Child,
     address: String,
@@ -212,22 +206,22 @@ impl Gateway for Relay {
 
 impl Drop for Relay {
     fn drop(&mut self) {
-        // It ends with its stdin, and its agents with it.
+        // The relay and its agents end when stdin closes.
         drop(self.child.stdin.take());
         let _ = self.child.wait();
     }
 }
 
-/// Processor time of a process so far, in user and kernel.
+/// User and kernel time of a process so far.
 pub fn cpu(pid: u32) -> Duration {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let fields: Vec<&str> = stat.rsplit(") ").next().unwrap().split(' ').collect();
     let ticks: u64 = [11, 12].iter().map(|at| fields[*at].parse::<u64>().unwrap()).sum();
-    // Hundredths of a second, on every Linux.
+    // A tick is a hundredth of a second on every Linux.
     Duration::from_millis(ticks * 10)
 }
 
-/// Memory of a process, in kB.
+/// A memory field of a process, in kB.
 pub fn memory(pid: u32, field: &str) -> u64 {
     let file = if field == "Pss" { "smaps_rollup" } else { "status" };
     let text = std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap();

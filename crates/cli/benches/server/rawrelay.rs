@@ -1,5 +1,5 @@
 //! The yardstick: starts agents, splits their lines and pushes each, unparsed, to WebSockets. It stores
-//! nothing, checks nothing and waits for no disk: the least that a gateway could do.
+//! nothing, checks nothing and waits for no disk: the least work a gateway could do.
 
 use std::collections::HashMap;
 use std::io::Write as _;
@@ -19,10 +19,10 @@ use crate::agent;
 /// The argument that makes this program the relay.
 pub const VERB: &str = "rawrelay";
 
-/// How much is read at once, as in the server.
+/// Bytes per read, as in the server.
 const READ: usize = 128 << 10;
 
-/// How many lines may wait for a reader.
+/// Lines that may queue for a reader.
 const QUEUE: usize = 1024;
 
 #[derive(Default)]
@@ -33,8 +33,8 @@ struct Session {
 
 type Sessions = Arc<tokio::sync::Mutex<HashMap<String, Session>>>;
 
-/// Serves until stdin ends. A connection that begins with `GET` is a reader; any other says one line and
-/// hears one.
+/// Serves until stdin ends. A connection that starts with `GET` is a reader; any other sends one line and
+/// receives one.
 pub async fn run() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut stdout = std::io::stdout();
@@ -125,7 +125,7 @@ async fn start() -> Session {
                 let line = line.freeze();
                 scanned = 0;
                 for reader in &readers {
-                    // A reader that has gone wants nothing.
+                    // Readers that are gone are skipped.
                     let _ = reader.send(line.clone()).await;
                 }
             }
@@ -135,7 +135,7 @@ async fn start() -> Session {
     session
 }
 
-/// Says one line to the relay and gives what it answers.
+/// Sends one line to the relay and returns the answer.
 pub async fn ask(address: &str, line: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(format!("{line}\n").as_bytes()).await.unwrap();

@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 
 use crate::agent;
 
-/// Longer than anything here takes: what comes later is lost.
+/// Longer than anything here takes: lines that arrive later count as lost.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct Reader {
@@ -16,16 +16,15 @@ pub struct Reader {
     finder: Finder<'static>,
     buffer: Vec<u8>,
     next: u64,
-    /// Bytes that came.
     pub bytes: u64,
 }
 
-/// What a reader saw of an order.
+/// What a reader saw of one order.
 #[derive(Default)]
 pub struct Seen {
     /// Lines that were lost, doubled or out of order.
     pub faults: u64,
-    /// Microseconds from each line's writing to its sight.
+    /// Microseconds between the writing and the reading of each line.
     pub ages: Vec<f64>,
 }
 
@@ -55,7 +54,7 @@ impl Reader {
         Self { stream, finder: agent::finder(), buffer, next: 0, bytes: 0 }
     }
 
-    /// Reads so many lines of the agent, of an order of its own.
+    /// Reads this many lines, all of one order.
     pub async fn read(&mut self, lines: u64) -> Seen {
         let mut seen = Seen::default();
         self.next = 0;
@@ -73,11 +72,11 @@ impl Reader {
                 }
             }
             if self.next >= lines {
-                // What is left is of the next order.
+                // The rest belongs to the next order.
                 self.buffer.drain(..done);
                 return seen;
             }
-            // A mark that is cut is seen whole the next time.
+            // A mark that is cut off is found once the rest arrives.
             let kept = done.max(self.buffer.len().saturating_sub(agent::WHOLE));
             self.buffer.drain(..kept);
             let read = tokio::time::timeout(PATIENCE, self.stream.read_buf(&mut self.buffer)).await;

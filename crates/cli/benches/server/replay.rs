@@ -1,5 +1,5 @@
-//! A stored session of 100,000 events to a fresh reader, beside the same bytes as frames that were made
-//! before (goal 12).
+//! A stored session of 100,000 events sent to a new reader, compared with the same bytes as prepared frames
+//! (goal 12).
 
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use crate::report::{median, micros, time, times};
 
 const EVENTS: u64 = 100_000;
 
-/// How much is printed at a time: calm enough that lines are events of their own.
+/// Turns printed at a time, few enough that lines become separate events.
 const PIECE: u64 = 200;
 
 pub async fn run(rounds: usize) {
@@ -33,7 +33,7 @@ pub async fn run(rounds: usize) {
     for _ in 0..rounds {
         let begun = Instant::now();
         let mut reader = server.reader_after(&session, 0).await;
-        // Each order counts its lines from nothing.
+        // Each order counts its lines from zero.
         for _ in 0..lines / (PIECE * TURN) {
             assert_eq!(reader.read(PIECE * TURN).await.faults, 0);
         }
@@ -42,13 +42,13 @@ pub async fn run(rounds: usize) {
         plain.push(written(bytes).await);
     }
     let (ours, plain) = (median(ours), median(plain));
-    println!("Replay of {last} events, {} MB, to a fresh reader:\n", bytes / 1_000_000);
+    println!("Replay of {last} events, {} MB, to a new reader:\n", bytes / 1_000_000);
     println!("| prepared frames, written | agentwire, from its log | ratio |");
     println!("|---|---|---|");
     println!("| {} | {} | {} |", time(plain), time(ours), times(ours / plain));
 }
 
-/// Microseconds until so many bytes went over a socket, from memory, and were read.
+/// Microseconds to write this many bytes from memory to a socket and read them.
 pub async fn written(bytes: u64) -> f64 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

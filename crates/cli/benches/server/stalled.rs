@@ -1,4 +1,4 @@
-//! One reader that never reads, beside one that does (goal 11).
+//! One reader that never reads, next to one that does (goal 11).
 
 use std::time::Instant;
 
@@ -31,7 +31,7 @@ pub async fn run(rounds: usize) {
     let [alone, beside] = rates.map(median);
     let [without, with] = held.map(median);
     println!("One reader that stopped reading, {} lines:\n", TURNS * TURN);
-    println!("| the other reader, alone | beside it | ratio | memory more |");
+    println!("| the other reader, alone | next to it | ratio | added memory |");
     println!("|---|---|---|---|");
     println!(
         "| {} | {} | {} | {:.1} MiB |",

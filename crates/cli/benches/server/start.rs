@@ -1,5 +1,4 @@
-//! From the start of the server to its word that it listens, and from a request to the first event
-//! (goal 14).
+//! Time from the start of the server until it listens, and from a request to the first event (goal 14).
 
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -10,7 +9,7 @@ use crate::agent;
 use crate::place::Server;
 use crate::report::{median, micros, time};
 
-/// How many of each are timed in a round.
+/// Measurements of each kind per round.
 const TIMES: usize = 5;
 
 pub async fn run(rounds: usize) {
@@ -18,7 +17,7 @@ pub async fn run(rounds: usize) {
         (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut server = Server::start();
     for _ in 0..rounds * TIMES {
-        // Over a log that is there: the first start makes it.
+        // Restart over an existing log, which the first start created.
         server = server.restart();
         ready.push(micros(server.ready));
         program.push(started(env!("CARGO_BIN_EXE_agentwire"), "--version"));
@@ -33,7 +32,7 @@ pub async fn run(rounds: usize) {
     println!("| start of the server → it listens | {} |", time(ready));
     println!("| the agent's own start → its first answer | {} |", time(bare));
     println!("| create → the agent's first answer, over HTTP, durable | {} |", time(first));
-    println!("| of it beyond the agent's own start | {} |", time((first - bare).max(0.0)));
+    println!("| of which beyond the agent's own start | {} |", time((first - bare).max(0.0)));
 }
 
 fn started(program: &str, arg: &str) -> f64 {

@@ -1,9 +1,9 @@
-//! Recordings made up by rule: the same seed gives the same bytes. Turns of many text deltas, tool
-//! calls with results of 1 to 50 KB, and now and then an image, in each wire's words.
+//! Generated recordings: the same seed gives the same bytes. Turns with many text deltas, tool calls with
+//! results of 1 to 50 KB, and an occasional image, in each wire's format.
 
 use serde_json::{Value, json};
 
-/// A small generator of numbers; only sameness matters, not quality.
+/// A small number generator. Only reproducibility matters, not quality.
 pub struct Random(u64);
 
 impl Random {
@@ -65,7 +65,7 @@ fn image(random: &mut Random, size: usize) -> String {
     (0..size).map(|_| DIGITS[random.below(64) as usize] as char).collect()
 }
 
-/// What happens in one turn, before it is put into words.
+/// What happens in one turn, independent of a wire.
 pub struct Turn {
     number: u64,
     deltas: Vec<String>,
@@ -107,7 +107,6 @@ impl Turn {
 
 type Say = fn(&Turn, &mut Vec<Value>);
 
-/// The wires that the corpus speaks.
 pub const WIRES: &[(&str, Say)] = &[
     ("claude", claude),
     ("codex", codex_app),
@@ -126,7 +125,7 @@ pub fn recording(say: Say, seed: u64, bytes: usize) -> Vec<u8> {
     recording
 }
 
-/// Appends one turn after the other, for ever.
+/// Appends one turn per call, without end.
 pub fn turns(say: Say, seed: u64) -> impl FnMut(&mut Vec<u8>) {
     let mut random = Random::new(seed);
     let mut number = 0;

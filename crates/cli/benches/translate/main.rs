@@ -1,11 +1,11 @@
-//! Translation as a ratio to reading JSON, in the same run: `cargo bench --bench translate`.
+//! Translation as a ratio to parsing JSON, in the same run: `cargo bench --bench translate`.
 //!
-//! For each wire, interleaved rounds over one corpus; the median of each measure counts. Against
+//! For each wire, interleaved rounds over one corpus; the median of each measurement counts. Compared with
 //! (a) splitting lines and checking their syntax with serde_json, and (b) the naive way: parse to a
-//! `Value`, build another, write it. Beside them what other JSON machinery would need for the parse
-//! alone. Then allocations per event, and the peak memory of the program over 1 GB.
+//! `Value`, build another, write it. Next to them, what other JSON libraries need for the parse alone. Then
+//! allocations per event, and the peak memory of the program over 1 GB.
 //!
-//! `AGENTWIRE_BENCH_MB` sets the corpus (64), `AGENTWIRE_BENCH_ROUNDS` the rounds (7),
+//! `AGENTWIRE_BENCH_MB` sets the corpus size (64), `AGENTWIRE_BENCH_ROUNDS` the number of rounds (7),
 //! `AGENTWIRE_BENCH_PIPE_MB` the piped input (1024).
 #![allow(
     clippy::allow_attributes,
@@ -41,7 +41,7 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 fn main() {
     let megabytes = setting("AGENTWIRE_BENCH_MB", 64);
     let rounds = setting("AGENTWIRE_BENCH_ROUNDS", 7);
-    println!("corpus {megabytes} MB a wire, median of {rounds} interleaved rounds\n");
+    println!("corpus {megabytes} MB per wire, median of {rounds} interleaved rounds\n");
     println!(
         "| wire | mean line | syntax only | naive | scan | translate | events/s | of syntax | of naive | allocations/event | sonic-rs | simd-json |"
     );
@@ -199,7 +199,7 @@ fn translate(dialect: &dyn AgentDialect, bytes: &[u8], writer: &mut Writer) {
     tape.end(Exit::Unknown, writer);
 }
 
-/// The program itself over a long pipe: speed, and the most memory it ever held.
+/// The program over a long pipe: speed and peak memory.
 fn pipe(megabytes: usize) {
     let (name, say) = corpus::WIRES[0];
     let mut child = Command::new(env!("CARGO_BIN_EXE_agentwire"))
@@ -240,7 +240,7 @@ fn pipe(megabytes: usize) {
     );
 }
 
-/// The high-water mark of a process's resident memory, in KiB.
+/// Peak resident memory of a process, in KiB.
 fn peak_memory(process: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -1,4 +1,4 @@
-//! `agentwire backend`: the program itself, with the demo agent, over pipes.
+//! `agentwire backend` with the demo agent, over pipes.
 
 mod bad_input;
 mod client;

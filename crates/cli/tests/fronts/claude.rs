@@ -1,4 +1,4 @@
-//! `agentwire claude`, the real program over its real wire, without an SDK.
+//! `agentwire claude` over its real wire, without an SDK.
 
 mod client;
 mod documents;

@@ -1,4 +1,4 @@
-//! Every front, over every agent: the real program on pipes, with clients that leave nothing unread.
+//! Every front over every agent: the real program on pipes, with clients that leave nothing unread.
 
 mod agents;
 mod bad_input;

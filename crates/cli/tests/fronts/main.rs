@@ -1,4 +1,4 @@
-//! The fronts on pipes: the program itself, driven by clients that leave nothing unread.
+//! The fronts on pipes: the real program, driven by clients that leave nothing unread.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,

@@ -1,4 +1,5 @@
-//! A fixture as a conversation: what the agent wrote, and where its client must have spoken.
+//! Turns a fixture into a conversation: what the agent wrote, and where its client must have sent
+//! something.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,20 +7,19 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-/// An agent to be driven over one of its wires.
+/// An agent and the driver to use with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Agent {
     pub(crate) name: &'static str,
     pub(crate) driver: Option<&'static str>,
 }
 
-/// What a session is played from.
 pub(crate) struct Recording {
     pub(crate) name: String,
     pub(crate) agent: Agent,
-    /// What it has answers to.
+    /// The prompts it has answers for.
     pub(crate) prompts: Vec<String>,
-    /// What `agentwire play` plays.
+    /// The input of `agentwire play`.
     pub(crate) text: Vec<u8>,
 }
 
@@ -30,7 +30,6 @@ const GEMINI: Agent = Agent { name: "gemini", driver: Some("stream-json") };
 pub(crate) const DEMO: Agent = Agent { name: "demo", driver: None };
 const ACP: Agent = Agent { name: "acp", driver: None };
 
-/// All fixtures of a folder.
 pub(crate) fn recordings(folder: &str) -> Vec<Recording> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../dialects/fixtures").join(folder);
     let cases = fs::read_dir(root).expect("a folder of fixtures");
@@ -68,12 +67,13 @@ fn recording(name: String, folder: &str, bytes: Vec<u8>) -> Recording {
         Some(Script { entries, prompts }) if !text.is_empty() => {
             Recording { name, agent, prompts: words(prompts), text: entries.into_bytes() }
         }
-        // One process is one turn there; or it is no text, and can only be played as it is.
+        // These agents run one process per turn; or the fixture is not text and can only be played as it
+        // is.
         Some(_) | None => Recording { name, agent, prompts: words(1), text: bytes },
     }
 }
 
-/// The prompt that the agent repeats, in the words in which it had it.
+/// The prompt that the agent repeats, verbatim.
 fn prompt_of(line: &Line<'_>) -> Option<String> {
     let (message, item) = (&line.message, &line.message["params"]["item"]);
     let text = match (message["type"].as_str(), message["method"].as_str()) {
@@ -84,7 +84,6 @@ fn prompt_of(line: &Line<'_>) -> Option<String> {
     text.as_str().filter(|text| !text.trim().is_empty()).map(str::to_owned)
 }
 
-/// A line of the agent.
 struct Line<'l> {
     text: &'l str,
     message: Value,
@@ -95,12 +94,12 @@ impl<'l> Line<'l> {
         Self { text, message: serde_json::from_str(text).unwrap_or_default() }
     }
 
-    /// It answers a call of its client.
+    /// Whether it answers a call of the client.
     fn is_reply(&self) -> bool {
         self.message.get("id").is_some() && self.message.get("method").is_none()
     }
 
-    /// It asks its client, and waits.
+    /// Whether it is a request that waits for the client.
     fn is_call(&self) -> bool {
         self.message.get("id").is_some() && self.message.get("method").is_some()
     }
@@ -110,7 +109,7 @@ impl<'l> Line<'l> {
     }
 }
 
-/// A transcript that is being written.
+/// A transcript under construction.
 #[derive(Default)]
 struct Script {
     entries: String,
@@ -126,13 +125,13 @@ impl Script {
         self.entries += &format!("{}\n", json!({ "dir": "in", "line": line }));
     }
 
-    /// A call of the client, and the agent's reply.
+    /// A call of the client and the agent's reply.
     fn call(&mut self, method: &str, reply: &Line<'_>) {
         self.client(&json!({ "id": reply.message["id"], "method": method }));
         self.agent(reply.text);
     }
 
-    /// The agent ends though its client is there.
+    /// The agent exits while its client is still connected.
     fn exit(&mut self) {
         self.entries += "{\"dir\":\"exit\",\"code\":0}\n";
     }
@@ -152,7 +151,7 @@ fn claude(lines: &[Line<'_>]) -> Script {
             r#"{"type":"control_response","response":{"subtype":"success","request_id":"init","response":{"commands":[],"models":[]}}}"#,
         ),
     }
-    // A turn that Claude began by itself has an origin.
+    // A turn that Claude started by itself has an origin.
     let is_asked = |line: &&Line<'_>| kind(line) == "result" && line.message["origin"].is_null();
     let mut results = lines.iter().filter(is_asked).count();
     let ends = lines.iter().any(|line| kind(line) == "result");
@@ -203,7 +202,7 @@ fn app_server(lines: &[Line<'_>]) -> Script {
     let has = |name: &str| lines.iter().any(|line| line.result(name));
     let (has_thread, has_turns) = (has("thread"), has("turn"));
     let mut is_threaded = false;
-    // The turn that runs.
+    // The running turn.
     let mut open = None;
     let begin = |script: &mut Script, reply: &Line<'_>| {
         script.call("turn/start", reply);
@@ -215,7 +214,7 @@ fn app_server(lines: &[Line<'_>]) -> Script {
         script.call("initialize", &Line::new(&unrecorded("userAgent")));
     }
     for line in std::iter::once(None).chain(lines.iter().map(Some)) {
-        // What was not recorded is as it mostly is, and comes as soon as it can.
+        // Unrecorded messages get typical content and are sent as early as possible.
         let is_greeted = !has("userAgent") || line.is_some_and(|line| line.result("userAgent"));
         match line {
             Some(line) if line.result("userAgent") => script.call("initialize", line),
@@ -251,7 +250,7 @@ fn app_server(lines: &[Line<'_>]) -> Script {
     script
 }
 
-/// Recorded with another policy than the one that agentwire asks for and insists on.
+/// Replaces the recorded approval policy with the one that agentwire requires.
 fn asking(text: &str) -> String {
     ["on-request", "never"].iter().fold(text.to_owned(), |text, policy| {
         let recorded = format!(r#""approvalPolicy":"{policy}""#);
@@ -295,7 +294,8 @@ fn acp(lines: &[Line<'_>]) -> Script {
             script.call("initialize", line);
             continue;
         }
-        // Its client had asked for these modes. Ours never does, and ends an agent that takes one.
+        // The recorded client had asked for these modes. Ours never does, and ends an agent that enters
+        // one.
         if ["autoEdit", "yolo"]
             .iter()
             .any(|mode| line.text.contains(&format!("[MODE_UPDATE] {mode}")))

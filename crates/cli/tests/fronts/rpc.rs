@@ -1,4 +1,4 @@
-//! `agentwire rpc`: the program itself with the demo agent, over pipes.
+//! `agentwire rpc` with the demo agent, over pipes.
 
 mod bad_input;
 mod client;

@@ -1,4 +1,4 @@
-//! MCP servers that the client hosts, with an agent that cannot host them.
+//! MCP servers that the client hosts, with an agent that does not support them.
 #![expect(clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
@@ -46,7 +46,7 @@ fn answer(request: &str, output: &Value) -> Command {
     Command::Settle(Settlement { hook_output: output, ..Settlement::allow(request) })
 }
 
-/// The next message for the server: the request's id, and what it says.
+/// The next message for the server: the request's id and its input.
 async fn message(reader: &mut Reader) -> (String, Value) {
     let event = reader.until(|kind| matches!(kind, EventKind::RequestRaised(_))).await;
     let EventKind::RequestRaised(request) = event.kind else { unreachable!() };
@@ -56,7 +56,7 @@ async fn message(reader: &mut Reader) -> (String, Value) {
     (request.request_id.to_string(), input.read().expect("JSON"))
 }
 
-/// What the agent says in this turn, whole.
+/// The agent's text up to the end of the turn.
 async fn told(reader: &mut Reader) -> String {
     let mut text = String::new();
     loop {
@@ -69,7 +69,7 @@ async fn told(reader: &mut Reader) -> String {
     }
 }
 
-/// Answers what every peer says first.
+/// Answers `initialize` and the notification after it.
 async fn greet(session: &SessionHandle, reader: &mut Reader) {
     let (request, said) = message(reader).await;
     assert_eq!(said["method"], "initialize");
@@ -80,13 +80,13 @@ async fn greet(session: &SessionHandle, reader: &mut Reader) {
     session.send(command).await.expect("taken");
     let (request, said) = message(reader).await;
     assert_eq!(said, json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
-    // What the SDKs say to a notification; the agent must not hear of it.
+    // The SDKs answer notifications like this; the agent must not see it.
     let response = json!({ "jsonrpc": "2.0", "id": 0, "result": {} });
     let command = answer(&request, &json!({ "mcp_response": response }));
     session.send(command).await.expect("taken");
 }
 
-/// Waits until nothing is left of a session's relays.
+/// Waits until no relay of the session and no socket is left.
 fn gone(socket: &Path) {
     let deadline = Instant::now() + Duration::from_secs(10);
     let relays = || {
@@ -113,9 +113,9 @@ async fn the_clients_servers_serve_an_agent_that_cannot_host_them() {
     let (list, said) = message(&mut reader).await;
     assert_eq!(said["method"], "tools/list");
     let tools = json!({ "tools": [{ "name": "add" }] });
-    // A bare JSON-RPC reply, and under an id of the client's own.
+    // A bare JSON-RPC reply, with an id chosen by the client.
     session.send(answer(&list, &json!({ "id": 99, "result": tools }))).await.expect("taken");
-    // Two at once, answered the other way round.
+    // Two calls at once, answered in reverse order.
     let (first, one) = message(&mut reader).await;
     let (second, two) = message(&mut reader).await;
     assert_eq!((&one["params"]["name"], &two["params"]["name"]), (&json!("add"), &json!("mul")));
@@ -134,7 +134,7 @@ async fn the_clients_servers_serve_an_agent_that_cannot_host_them() {
     assert_eq!(heard["mul"]["error"]["message"], "no multiplying");
     assert_eq!(heard["rubbish"]["error"]["code"], -32700);
 
-    // The server speaks first.
+    // The server sends the first message.
     prompt(&session, "listen").await;
     let changed = json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" });
     let says = |server: &str| Command::Query {
@@ -152,7 +152,7 @@ async fn the_clients_servers_serve_an_agent_that_cannot_host_them() {
     stop(&session).await;
     gone(&socket);
 
-    // Only the agent knows of the relay.
+    // Only the agent knows about the relay.
     let record = gateway.hub.record(session.id()).await.expect("a record");
     let wanted = McpServer { kind: Some("sdk".to_owned()), ..McpServer::default() };
     assert_eq!(record.config.mcp_servers, None, "it is gone with its client");
@@ -162,7 +162,7 @@ async fn the_clients_servers_serve_an_agent_that_cannot_host_them() {
     once(&events);
 }
 
-/// Every message was settled once.
+/// Asserts that every request was settled exactly once.
 fn once(events: &[Event<'_>]) {
     let mut raised: Vec<String> = Vec::new();
     let mut settled: Vec<String> = Vec::new();
@@ -191,7 +191,7 @@ async fn without_the_token_nobody_speaks() {
         stream.write_all(said.as_bytes()).expect("written");
         let _ = stream.write_all(format!("{call}\n").as_bytes());
         let mut heard = Vec::new();
-        // It may be cut off with what we said unread.
+        // The gateway may close the connection before it has read everything.
         let _ = stream.read_to_end(&mut heard);
         assert_eq!(heard, b"", "{said}");
     }
@@ -204,7 +204,6 @@ async fn without_the_token_nobody_speaks() {
         .stdin(Stdio::piped())
         .output();
     assert_eq!(wrong.expect("a relay").stdout, b"");
-    // The agent's own relay still works.
     prompt(&session, "tools").await;
     greet(&session, &mut reader).await;
     stop(&session).await;
@@ -232,16 +231,16 @@ async fn a_message_that_nobody_waits_for_is_settled() {
         unreachable!()
     };
     assert_eq!((settled.outcome, settled.by), (RequestOutcome::Withdrawn, SettledBy::Agent));
-    // The server hears of it too.
+    // The server is notified, too.
     let (_, said) = message(&mut reader).await;
     assert_eq!(said["method"], "notifications/cancelled");
     let late = session.send(answer(&call, &json!({ "result": {} }))).await;
     assert_eq!(late.expect_err("settled").code, ErrorCode::RequestSettled);
     let (ping, _) = message(&mut reader).await;
     session.send(Command::Settle(Settlement::allow(ping.as_str()))).await.expect("taken");
-    // No answer came to what was cancelled.
+    // The cancelled call got no answer.
     assert_eq!(told(&mut reader).await, r#"{"id":5,"jsonrpc":"2.0","result":{}}"#);
-    // Open at the end of the session: denied, with the reason.
+    // A request that is open at the end of the session is denied, with the reason.
     prompt(&session, "hang").await;
     let (open, said) = message(&mut reader).await;
     assert_eq!(said["method"], "tools/call");
@@ -282,11 +281,11 @@ async fn a_long_message_passes_both_ways() {
     let mut reader = gateway.reader(&session).await;
     let all = pool.take(pool.total()).await;
     greet(&session, &mut reader).await;
-    // It is large: it waits for its share.
+    // The message is large, so it waits for its share of the budget.
     until(|| pool.waiting() == 1).await;
     drop(all);
     let (call, said) = message(&mut reader).await;
-    // The answer may take long: nothing is held until it is there.
+    // The answer may take long, so nothing is held until it arrives.
     until(|| pool.used() == 0).await;
     let text = said["params"]["arguments"]["text"].as_str().expect("text");
     assert_eq!(text.len(), LONG);
@@ -305,7 +304,7 @@ async fn until(is_so: impl Fn() -> bool) {
     }
 }
 
-/// The MCP server that the agent was given, as its peer.
+/// The MCP server that the agent was given, as the agent uses it.
 struct Server {
     child: Child,
     stdin: ChildStdin,
@@ -354,7 +353,7 @@ impl Server {
         self.say(&call.to_string());
     }
 
-    /// Does what the prompt wants, and gives what is to be said of it.
+    /// Does what the prompt asks for and returns the agent's text.
     fn work(&mut self, prompt: &str) -> String {
         match prompt {
             "where" => self.socket.clone(),
@@ -402,7 +401,7 @@ impl Drop for Server {
     }
 }
 
-/// An agent that speaks ACP and starts the MCP server that it is given.
+/// An agent that speaks ACP and starts the MCP server it is given.
 #[test]
 #[ignore = "run as the agent of the tests above"]
 fn agent() {

@@ -6,7 +6,7 @@ use agentwire_protocol::{AgentType, Event, Stream};
 use crate::gateway::{Gateway, script, stop};
 use crate::rounds;
 
-/// The agent's stdout, put together again from the log.
+/// The agent's stdout, reconstructed from the log.
 fn stdout_of(events: &[Event<'static>]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let native = events.iter().flat_map(|event| event.native.iter());
@@ -14,7 +14,7 @@ fn stdout_of(events: &[Event<'static>]) -> Vec<u8> {
     bytes
 }
 
-/// An agent that prints that file and ends when its stdin does.
+/// An agent that prints these bytes and exits when its stdin ends.
 fn printer(gateway: &Gateway, bytes: &[u8]) -> String {
     let path = gateway.home.path("said");
     std::fs::write(&path, bytes).expect("a file");
@@ -33,7 +33,7 @@ const HOSTILE: &[u8] = b"\xEF\xBB\xBF{\"type\":\"bom\"}\r\n\
 async fn run_printer(gateway: &Gateway, bytes: &[u8]) -> Vec<Event<'static>> {
     let mut new = gateway.session(AgentType::Claude, "");
     let program = printer(gateway, bytes);
-    // The program is named by the settings; a session names none.
+    // The settings name the program, so the session names no driver.
     new.config.driver = None;
     let hub = {
         let mut settings = gateway.hub.settings().clone();
@@ -49,7 +49,7 @@ async fn run_printer(gateway: &Gateway, bytes: &[u8]) -> Vec<Event<'static>> {
     };
     let session = hub.start(new).await.expect("a session");
     let length = bytes.len();
-    // All of it is there when as many bytes are.
+    // Read until the log contains as many lines as were printed.
     let mut cursor = hub.events(session.id(), 0).await.expect("a cursor");
     let mut events: Vec<Event<'static>> = Vec::new();
     let lines = bytes.iter().filter(|byte| **byte == b'\n').count();
@@ -75,8 +75,8 @@ async fn run_printer(gateway: &Gateway, bytes: &[u8]) -> Vec<Event<'static>> {
     events
 }
 
-/// Hostile bytes are kept, on every store, and end nothing; what looks like our own words is only what
-/// an agent said.
+/// Hostile bytes are stored, on every store, and end nothing. Lines that look like our own events are only
+/// lines of the agent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn b2_b4_hostile_bytes_are_kept_and_forge_nothing() {
     let mut kinds = Vec::new();
@@ -93,7 +93,7 @@ async fn b2_b4_hostile_bytes_are_kept_and_forge_nothing() {
     assert_eq!(kinds[0], kinds[1]);
 }
 
-/// Every fixture, as the output of a live agent.
+/// Every fixture as the output of a live agent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn b1_the_log_holds_stdout_byte_for_byte() {
     let fixtures = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../dialects/fixtures");
@@ -112,7 +112,7 @@ async fn b1_the_log_holds_stdout_byte_for_byte() {
     assert!(stdout_of(&events) == all);
 }
 
-/// A line as long as may be comes back whole.
+/// A line of the greatest length is stored whole.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn b3_a_long_line_is_whole() {
     let length = rounds(8, 63) << 20;
@@ -125,7 +125,7 @@ async fn b3_a_long_line_is_whole() {
     assert!(stdout_of(&events) == line);
 }
 
-/// Long lines among short ones keep their order, and one that the end of the output cuts is whole too.
+/// Long lines among short ones keep their order, and a last line without a line end is stored whole.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn b3_long_lines_keep_their_place() {
     let mut said = Vec::new();
@@ -143,7 +143,7 @@ async fn b3_long_lines_keep_their_place() {
     assert!(stdout_of(&gateway.events(&session).await) == vec![b'x'; 3_000_000]);
 }
 
-/// A long line that cannot be read back is reported as lost, and what came with its end is kept.
+/// A long line that cannot be read back is reported as lost, and the output after it is stored.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn b3_what_comes_after_a_lost_line_is_kept() {
     const LINE: u64 = 2 << 20;
@@ -155,7 +155,8 @@ async fn b3_what_comes_after_a_lost_line_is_kept() {
     let gateway = Gateway::script(&text).await;
     let session = gateway.hub.start(gateway.session(AgentType::Claude, "")).await;
     let session = session.expect("a session");
-    // The file of the line has no name; it is emptied once all of the line but its end is there.
+    // The file that buffers the line has no name. It is emptied once it holds all of the line except its
+    // end.
     let begun = std::time::Instant::now();
     let file = loop {
         let open = std::fs::read_dir("/proc/self/fd").expect("/proc").flatten();
@@ -195,9 +196,9 @@ fn resident() -> usize {
     line.split_whitespace().nth(1).and_then(|kilobytes| kilobytes.parse().ok()).unwrap_or(0) << 10
 }
 
-/// Output without a line end, in several sessions at once: told, dropped, and within bounds.
+/// Lines without an end, in several sessions at once: reported, dropped, and memory stays bounded.
 ///
-/// Runs in a process of its own: the memory of other tests is not its.
+/// Runs in its own process, so that other tests' memory does not count.
 #[test]
 fn b3_endless_lines_take_bounded_memory() {
     let own = std::env::current_exe().expect("this program");

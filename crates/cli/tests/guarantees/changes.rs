@@ -1,4 +1,4 @@
-//! What a session runs with: what changes it, what is kept of it, what a resume makes of it.
+//! The configuration of a session: what changes it, what is stored, what a resume restores.
 #![expect(clippy::panic, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ async fn said(reader: &mut Reader) -> String {
     turn.result.expect("an answer").to_string()
 }
 
-/// Starts it, hears its answer to the first prompt, ends it.
+/// Starts a session, reads its answer to the first prompt, stops it.
 async fn answer(gateway: &Gateway, new: NewSession) -> (SessionId, String) {
     let before = match &new.resume {
         Some(id) if !new.fork => gateway.hub.summary(id).await.expect("a summary").last_seq,
@@ -53,7 +53,7 @@ async fn configure(session: &SessionHandle, change: Configure) -> Result<(), Err
     done.map(drop).map_err(|error| error.code)
 }
 
-/// What the agent refuses has not happened, now or later.
+/// A change that the agent refuses has no effect, now or later.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refused_change_changes_nothing() {
     let gateway = Gateway::new().await;
@@ -73,7 +73,7 @@ async fn a_refused_change_changes_nothing() {
     assert_eq!(answer(&gateway, resumed).await.1, "default");
 }
 
-/// `null` is the model that the session was started with, also for those who resume it.
+/// `null` restores the model that the session started with, also for a resume.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_model_can_be_taken_back() {
     let gateway = Gateway::new().await;
@@ -97,7 +97,7 @@ async fn a_model_can_be_taken_back() {
     }
 }
 
-/// The mode that is asked for last counts, by whichever name.
+/// The mode that was requested last counts, whichever of the two options names it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_resume_may_be_stricter() {
     let gateway = Gateway::new().await;
@@ -120,7 +120,7 @@ async fn a_resume_may_be_stricter() {
     }
 }
 
-/// Who brings the whole configuration finds nothing of the old one but the directory.
+/// A resume that brings the whole configuration keeps only the directory of the old one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_configuration_can_be_replaced_whole() {
     let gateway = Gateway::new().await;
@@ -144,7 +144,7 @@ async fn a_configuration_can_be_replaced_whole() {
     }
 }
 
-/// Callbacks belong to the client that is gone; secrets belong to nobody who reads the log.
+/// Callbacks belong to the client that is gone. Secrets must not reach readers of the log.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_only_the_client_could_answer_is_not_kept() {
     let gateway = Gateway::new().await;

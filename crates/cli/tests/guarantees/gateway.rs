@@ -1,4 +1,4 @@
-//! A gateway with the demo agent, in this process, for one test.
+//! An in-process gateway with the demo agent, for one test.
 
 use std::path::{Path, PathBuf};
 
@@ -46,7 +46,7 @@ impl Gateway {
         Self::with(|settings| change(&mut settings.timing)).await
     }
 
-    /// An agent of the claude dialect that is this script.
+    /// A gateway whose `claude` agent is this script.
     pub(crate) async fn script(text: &str) -> Self {
         let home = Home::new();
         let path = script(home.root(), "agent.sh", text);
@@ -72,12 +72,11 @@ impl Gateway {
         }
     }
 
-    /// A session of the demo agent that asks for everything.
     pub(crate) async fn start(&self, prompt: &str) -> SessionHandle {
         self.hub.start(self.session(AgentType::Demo, prompt)).await.expect("a session")
     }
 
-    /// A session of the demo agent that asks for nothing.
+    /// A session of the demo agent in which everything is allowed.
     pub(crate) async fn start_free(&self, prompt: &str) -> SessionHandle {
         let mut new = self.session(AgentType::Demo, prompt);
         new.config.approval_mode = Some(ApprovalMode::AutoAll);
@@ -89,7 +88,7 @@ impl Gateway {
         Reader { cursor, ready: Default::default() }
     }
 
-    /// Everything of a session that is over.
+    /// All events of a session that has ended.
     pub(crate) async fn events(&self, session: &SessionHandle) -> Vec<Event<'static>> {
         let mut reader = self.reader(session).await;
         let mut events = Vec::new();
@@ -100,7 +99,6 @@ impl Gateway {
     }
 }
 
-/// Reads events one by one.
 pub(crate) struct Reader {
     pub(crate) cursor: Events,
     ready: std::collections::VecDeque<Event<'static>>,
@@ -121,7 +119,6 @@ impl Reader {
         self.ready.pop_front()
     }
 
-    /// The next event that fits.
     pub(crate) async fn until(&mut self, fits: impl Fn(&EventKind<'_>) -> bool) -> Event<'static> {
         loop {
             let event = self.next().await.expect("the event, before the session ends");
@@ -131,7 +128,7 @@ impl Reader {
         }
     }
 
-    /// The id of the next request that waits for somebody.
+    /// The id of the next permission request or question.
     pub(crate) async fn request(&mut self) -> String {
         let event = self
             .until(|kind| match kind {
@@ -156,7 +153,7 @@ pub(crate) async fn prompt(session: &SessionHandle, text: &str) {
 }
 
 pub(crate) async fn stop(session: &SessionHandle) -> SessionSummary {
-    // It may be over already.
+    // It may have ended already.
     let _ = session.send(Command::Stop).await;
     tokio::time::timeout(PATIENCE, session.ended()).await.expect("an end in time")
 }

@@ -11,7 +11,7 @@ use crate::gateway::{Gateway, prompt, stop};
 use crate::rounds;
 use crate::shared::{Home, PATIENCE};
 
-/// A random number that is the same in each run.
+/// A random number generator with the same numbers in each run.
 struct Dice(u64);
 
 impl Dice {
@@ -23,7 +23,7 @@ impl Dice {
     }
 }
 
-/// Readers that come and go at full speed each see every event once, in order, and the same bytes.
+/// Readers that attach and detach at full speed each see every event once, in order, with the same bytes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn l3_churning_readers_see_every_event_once() {
     let gateway = Arc::new(Gateway::new().await);
@@ -43,7 +43,7 @@ async fn l3_churning_readers_see_every_event_once() {
                     match batch.expect("in time").expect("a log that reads") {
                         None => break 'joined,
                         Some(batch) => {
-                            // Leaves in the middle of what it was given, too.
+                            // It may also leave in the middle of a batch.
                             let keep = batch.count - dice.roll(batch.count);
                             for (seq, line) in batch.events().take(keep as usize) {
                                 assert_eq!(seq, at + 1);
@@ -79,7 +79,7 @@ fn is_busy(summary: &agentwire_protocol::SessionSummary) -> bool {
     !matches!(summary.state, agentwire_protocol::SessionState::Idle)
 }
 
-/// A reader that stands still keeps nobody waiting, and finds everything when it goes on.
+/// A stalled reader delays nobody, and finds every event when it continues.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn l4_a_stalled_reader_slows_nobody() {
     let gateway = Gateway::new().await;
@@ -104,7 +104,7 @@ async fn l4_a_stalled_reader_slows_nobody() {
     assert_eq!(at, summary.last_seq);
 }
 
-/// Each effect once, however often it is sent.
+/// Each effect happens once, however often it is sent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn l7_create_and_prompt_count_once() {
     let gateway = Arc::new(Gateway::new().await);
@@ -144,7 +144,7 @@ async fn l7_create_and_prompt_count_once() {
     assert_eq!(turns.count(), 3);
 }
 
-/// Of those who resume a session at once one does, and with one key all have the same.
+/// Of several concurrent resumes of a session, one succeeds; with the same key all get the same session.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn l7_a_session_is_resumed_once() {
     for gateway in [Gateway::new().await, Gateway::memory().await] {
@@ -181,9 +181,9 @@ async fn l7_a_session_is_resumed_once() {
     }
 }
 
-/// The disk is full: work stops and says so, reading goes on, and it recovers by itself.
+/// When the disk is full, work stops with an error, reading continues, and everything recovers by itself.
 ///
-/// Runs itself again in a mount namespace of its own, with a small file system.
+/// Runs itself again in its own mount namespace, with a small file system.
 #[test]
 fn l5_a_full_disk_loses_nothing() {
     let own = std::env::current_exe().expect("this program");
@@ -203,7 +203,7 @@ fn l5_a_full_disk_loses_nothing() {
     assert!(output.status.success() && said.contains("1 passed"), "{said}");
 }
 
-/// Its key is good again, and meanwhile all else that needs no room goes on.
+/// The key of a failed start can be used again, and everything that needs no room continues meanwhile.
 async fn l5_a_start_without_room_counts_for_nothing(gateway: &Gateway, data: &std::path::Path) {
     let fill = data.join("fill");
     let mut file = std::fs::File::create(&fill).expect("a file");
@@ -217,7 +217,7 @@ async fn l5_a_start_without_room_counts_for_nothing(gateway: &Gateway, data: &st
     assert_eq!(gateway.hub.running().len(), 1);
     assert!(gateway.hub.open_requests(None).await.expect("an inbox").is_empty());
     assert_eq!(gateway.hub.started_with("once").await.expect("an answer"), None);
-    // Other processes read.
+    // Other processes can read.
     let other = agentwire_sessions::Hub::open(crate::gateway::settings(gateway.home.root())).await;
     let other = other.expect("a hub");
     assert!(other.sessions(Default::default()).await.expect("a list").is_empty());
@@ -257,7 +257,7 @@ async fn l5_inside_of_the_namespace() {
     let mut reader = gateway.reader(&session).await;
     let mut seen = Vec::new();
     prompt(&session, &"/blob 100000\n".repeat(100)).await;
-    // Ten megabytes do not fit: at some point the store takes no more.
+    // Ten megabytes do not fit: at some point the store is full.
     while gateway.hub.log().stuck().is_none() {
         tokio::select! {
             event = reader.next() => seen.push(event.expect("an event")),
@@ -269,7 +269,7 @@ async fn l5_inside_of_the_namespace() {
     let refused =
         gateway.hub.start(gateway.session(agentwire_protocol::AgentType::Demo, "/say x")).await;
     assert_eq!(refused.expect_err("refused").code, ErrorCode::StorageFull);
-    // Reading goes on.
+    // Reading continues.
     let mut again = gateway.hub.events(session.id(), 0).await.expect("a cursor");
     assert!(again.next().await.expect("a log that reads").is_some());
     let grown =

@@ -1,5 +1,5 @@
-//! The guarantees, each shown by a test that can fail. The names of the tests begin with the id of the
-//! guarantee. `AGENTWIRE_SOAK=1` runs them longer.
+//! The guarantees, each shown by a test that can fail. Test names start with the id of the guarantee.
+//! `AGENTWIRE_SOAK=1` runs them longer.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -25,7 +25,7 @@ mod sessions;
 mod shared;
 mod trust;
 
-/// How many rounds: a few in the normal run, many when it is to be long.
+/// The number of rounds: few in a normal run, many in a soak run.
 pub(crate) fn rounds(quick: usize, long: usize) -> usize {
     if std::env::var_os("AGENTWIRE_SOAK").is_some() { long } else { quick }
 }

@@ -1,5 +1,5 @@
-//! The gateway decides: rules hold in every mode, "always" keeps what is shown, changed calls are judged,
-//! limits hold before the next tool runs.
+//! The gateway decides: rules apply in every mode, "always" covers only the call that was shown, changed
+//! calls are judged, and limits apply before the next tool runs.
 #![expect(clippy::panic, reason = "a test fails by panicking")]
 
 use agentwire_protocol::event::{
@@ -44,7 +44,7 @@ pub(crate) async fn settle(session: &SessionHandle, answer: Value) -> Result<(),
     done.map(drop).map_err(|error| error.code)
 }
 
-/// A gateway whose demo agent keeps what it is told in `stdin.log`.
+/// A gateway whose demo agent copies its stdin to `stdin.log`.
 async fn overheard() -> Gateway {
     Gateway::with(|settings| {
         let parent = settings.data_dir.parent().expect("a directory").to_path_buf();
@@ -61,7 +61,7 @@ async fn overheard() -> Gateway {
     .await
 }
 
-/// A blocked tool does not run, whatever the mode and though the agent would not ask about it.
+/// A blocked tool does not run in any mode, even if the agent would not ask about it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r_rules_hold_in_every_mode() {
     let gateway = Gateway::new().await;
@@ -80,7 +80,7 @@ async fn r_rules_hold_in_every_mode() {
                 approval_mode,
                 permission_mode: permission_mode.clone(),
                 blocked_tools: rules(&[blocked]),
-                // To deny wins.
+                // Deny wins.
                 allowed_tools: rules(&["Bash", "Edit", "Read"]),
                 ..SessionConfig::default()
             };
@@ -96,7 +96,7 @@ async fn r_rules_hold_in_every_mode() {
             let EventKind::ToolFailed(failed) = &end.kind else {
                 panic!("{what}: it ran: {end:?}")
             };
-            // A tool that is blocked whole is not there at all.
+            // A tool that is blocked completely does not exist for the agent.
             let is_refused = match failed.reason {
                 ToolFailure::Denied => failed.error.decode().contains(blocked),
                 ToolFailure::Invalid => blocked == "Read",
@@ -112,7 +112,7 @@ async fn r_rules_hold_in_every_mode() {
     }
 }
 
-/// A rule that an answer adds holds from then on, though the session began without one and the agent
+/// A rule that an answer adds applies from then on, even if the session started without rules and the agent
 /// does not ask about such calls.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r_a_rule_of_an_answer_holds_for_calls_that_are_not_asked_about() {
@@ -123,7 +123,7 @@ async fn r_a_rule_of_an_answer_holds_for_calls_that_are_not_asked_about() {
     let new = demo(&gateway, "/read hidden/k\n/bash touch made", SessionConfig::default());
     let session = gateway.hub.start(new).await.expect("a session");
     let mut reader = gateway.reader(&session).await;
-    // Without a rule it runs, and nobody is asked.
+    // Without a rule the call runs without a request.
     let ran = |kind: &EventKind<'_>| {
         matches!(kind, EventKind::ToolCompleted(_) | EventKind::ToolFailed(_))
     };
@@ -142,7 +142,8 @@ async fn r_a_rule_of_an_answer_holds_for_calls_that_are_not_asked_about() {
     stop(&session).await;
 }
 
-/// Where a rule may deny, somebody is asked, even for what the agent runs unasked.
+/// If it is uncertain whether a rule denies a call, somebody is asked, even where everything else runs
+/// unasked.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r_a_rule_in_doubt_asks() {
     let gateway = Gateway::new().await;
@@ -158,7 +159,7 @@ async fn r_a_rule_in_doubt_asks() {
     stop(&session).await;
 }
 
-/// What rules allow runs in Claude's own mode that asks nobody, and nothing else does.
+/// In Claude's mode `dontAsk`, calls that rules allow run, and no others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r_allowed_tools_run_where_nobody_is_asked() {
     let gateway = Gateway::new().await;
@@ -175,7 +176,8 @@ async fn r_allowed_tools_run_where_nobody_is_asked() {
     assert!(work.join("allowed").exists() && !work.join("other").exists());
 }
 
-/// "Always" is the call that was shown: the agent is told "once", and the next file asks.
+/// "Always" covers the call that was shown. The agent only receives a plain allow, and the next file is
+/// asked about.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r_always_keeps_what_is_shown() {
     for how in ["suggested", "doubled", "repeated", "remember"] {
@@ -191,7 +193,7 @@ async fn r_always_keeps_what_is_shown() {
                 "rules": [{ "toolName": "Write", "ruleContent": format!("/{work}/a") }] }])
         );
         let id = request.request_id.to_string();
-        // The suggested rule in other words is still the call that was shown.
+        // The suggested rule in another form is still the call that was shown.
         let rule = &shown[0]["rules"][0];
         let update = |rules: Value| {
             json!({ "type": "addRules", "behavior": "allow", "destination": "session",
@@ -208,7 +210,7 @@ async fn r_always_keeps_what_is_shown() {
         };
         assert_eq!(settle(&session, answer).await, Ok(()));
         reader.turn_end().await;
-        // The same file is not asked about again; another, and what is no edit, is.
+        // The same file is not asked about again. Another file is, and so is anything that is not an edit.
         prompt(&session, "/write a y\n/say again").await;
         let end = reader
             .until(|kind| {
@@ -231,7 +233,7 @@ async fn r_always_keeps_what_is_shown() {
     }
 }
 
-/// A mode in an answer is the gateway's to set: the agent stays in the one that asks.
+/// A mode in an answer is set in the gateway; the agent stays in the mode that asks.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r_a_mode_in_an_answer_is_the_gateways() {
     let gateway = overheard().await;
@@ -241,7 +243,7 @@ async fn r_a_mode_in_an_answer_is_the_gateways() {
     let mode = json!([{ "type": "setMode", "mode": "acceptEdits", "destination": "session" }]);
     let answer = json!({ "requestId": id, "behavior": "allow", "updatedPermissions": mode });
     assert_eq!(settle(&session, answer).await, Ok(()));
-    // The next edit is allowed by the policy, a command is not.
+    // The policy allows the next edit, but not a command.
     let request = loop {
         let request = next_request(&mut reader).await;
         if request.tool_name.as_ref().is_some_and(|name| *name == *"Bash") {
@@ -275,7 +277,7 @@ async fn r_a_mode_that_is_configured_is_the_gateways() {
         let EventKind::RequestSettled(settled) = event.kind else { panic!("another kind") };
         assert_eq!((settled.outcome, settled.by), (RequestOutcome::Allowed, SettledBy::Policy));
         reader.turn_end().await;
-        // A protected file asks where the mode goes by places.
+        // A protected file is asked about unless the mode allows everything.
         let is_bypass = session.summary().approval_mode == Some(ApprovalMode::AutoAll);
         if !is_bypass {
             prompt(&session, "/write .git/config x").await;
@@ -292,7 +294,7 @@ async fn r_a_mode_that_is_configured_is_the_gateways() {
     }
 }
 
-/// What an answer changes is judged like what was asked: a rule that denies it refuses the answer.
+/// A changed input is judged like the original: if a rule denies it, the answer is refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r_changed_input_is_judged() {
     let gateway = Gateway::new().await;
@@ -317,7 +319,7 @@ async fn r_changed_input_is_judged() {
     assert!(work.join("second").exists() && !work.join("first").exists());
 }
 
-/// The same of what a hook changes.
+/// The same for inputs that a hook changes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r_what_a_hook_changes_is_judged() {
     let gateway = Gateway::new().await;
@@ -344,7 +346,7 @@ async fn r_what_a_hook_changes_is_judged() {
     assert!(work.join("second").exists() && !work.join("first").exists());
 }
 
-/// However fast the agent is, no tool runs past the limit: neither one that asks nor one that does not.
+/// However fast the agent is, no tool runs beyond the limit, whether the agent asks about it or not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r_a_limit_holds_before_the_next_tool() {
     let gateway = Gateway::new().await;
@@ -386,7 +388,7 @@ async fn r_a_limit_holds_before_the_next_tool() {
     }
 }
 
-/// The same of what a session may use: what the agent has said by then counts, in its first turn and later.
+/// The same for budgets: what the agent has reported by then counts, in its first turn and later.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r_a_budget_holds_before_the_next_tool() {
     let gateway = Gateway::new().await;
@@ -441,7 +443,7 @@ async fn r_a_budget_holds_before_the_next_tool() {
     }
 }
 
-/// The demo agent has no sandbox, and says so.
+/// The demo agent has no sandbox, and the refusal says so.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r_a_sandbox_that_is_not_there_is_refused() {
     let gateway = Gateway::new().await;

@@ -1,5 +1,5 @@
-//! Nothing that an agent prints settles a request, and a call that runs without an allow fails its turn: an
-//! agent that says what the test wants it to say.
+//! Nothing that an agent prints settles a request, and a call that runs without an allow fails its turn.
+//! The agent here prints what the test wants.
 
 use agentwire_protocol::event::{EventKind, RequestOutcome, SettledBy};
 use agentwire_protocol::{AgentType, ApprovalMode, Command, ErrorCode, Settlement};
@@ -44,10 +44,10 @@ async fn scripted(lines: &[Value], mode: ApprovalMode) -> (Gateway, SessionHandl
     (gateway, session)
 }
 
-/// The last request of these lines is the one that is checked: `true` if the policy allows it.
+/// Whether the policy allows the request `last`.
 async fn is_allowed(lines: &[Value], mode: ApprovalMode) -> bool {
     let mut lines = lines.to_vec();
-    // When this comes, the request before it was judged.
+    // When this arrives, the request before it has been judged.
     lines.push(json!({ "type": "system", "subtype": "informational", "content": "the end" }));
     let (gateway, session) = scripted(&lines, mode).await;
     let mut reader = gateway.reader(&session).await;
@@ -58,7 +58,7 @@ async fn is_allowed(lines: &[Value], mode: ApprovalMode) -> bool {
         })
         .await;
     let request = "last".to_owned();
-    // The policy settles in the same step in which it hears: a deny that is late says by whom.
+    // The policy settles a request as soon as it arrives, so a late deny fails and names who settled it.
     let late = session.send(Command::Settle(Settlement::deny(request, "no"))).await;
     stop(&session).await;
     match late {
@@ -93,7 +93,7 @@ async fn r_what_an_agent_prints_settles_nothing() {
     assert_eq!(settled.collect::<Vec<_>>(), [(RequestOutcome::Denied, SettledBy::Client)]);
 }
 
-/// A call that runs without an allow fails its turn, in whichever order the agent says so.
+/// A call that runs without an allow fails its turn, in whatever order the agent reports it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r_a_call_that_runs_without_an_allow_fails_the_turn() {
     let input = json!({ "command": "touch x" });
@@ -123,13 +123,13 @@ async fn r_a_call_that_runs_without_an_allow_fails_the_turn() {
     }
 }
 
-/// The same of a call that a rule denies when it is asked about.
+/// The same for a call that runs although a rule denied it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r_a_call_that_runs_though_it_was_denied_fails_the_turn() {
     let input = json!({ "command": "touch x" });
     let over = json!({ "type": "result", "subtype": "success", "is_error": false, "num_turns": 1,
         "result": "done", "session_id": "n" });
-    // The line that the agent waits for is the gateway's answer to its request.
+    // The agent waits for the gateway's answer to its request.
     let script = talker(&[call("t1", "Bash", &input), asks("last", "t1", "Bash", &input)]);
     let late = [result("t1"), over].map(|line| line.to_string()).join("\n");
     let answered =
@@ -146,7 +146,7 @@ async fn r_a_call_that_runs_though_it_was_denied_fails_the_turn() {
     stop(&session).await;
 }
 
-/// Claude's shell stays where a command has left it: a relative path is not certain then.
+/// Claude's shell stays in the directory where a command left it. After that, a relative path is uncertain.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r_relative_paths_are_not_certain_after_a_shell_call() {
     let moves = json!({ "command": "cd /etc && ls" });
@@ -162,7 +162,7 @@ async fn r_relative_paths_are_not_certain_after_a_shell_call() {
             assert_eq!(is_allowed(&lines, mode).await, expected, "{shell:?} {mode:?}");
         }
     }
-    // A command depends on the directory too.
+    // A command depends on the directory, too.
     let status = json!({ "command": "git status" });
     let lines = [
         call("t1", "Bash", &moves),
@@ -173,7 +173,7 @@ async fn r_relative_paths_are_not_certain_after_a_shell_call() {
     assert!(!is_allowed(&lines, ApprovalMode::AskDangerous).await);
 }
 
-/// What the agent warns of is asked about, unless everything runs.
+/// A call that the agent warns about is asked about, unless everything is allowed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r_a_warning_of_the_agent_asks() {
     let input = json!({ "command": "ls -l" });

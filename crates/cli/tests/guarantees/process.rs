@@ -1,4 +1,5 @@
-//! Agents under a keeper, and in a namespace: nothing outlives them, nothing hangs on them, nothing leaks to them.
+//! Agents under a keeper, and in a namespace: nothing outlives them, nothing hangs because of them, nothing
+//! leaks to them.
 
 mod endings;
 mod forking_trees;

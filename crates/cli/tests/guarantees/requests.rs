@@ -21,11 +21,11 @@ fn settled<'e>(events: &'e [Event<'static>]) -> Vec<&'e RequestSettled<'static>>
     settled.collect()
 }
 
-/// Many clients answer at once: one wins, the others are told, the agent hears one answer.
+/// Many clients answer at once: one wins, the others get an error, the agent receives one answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r1_the_first_answer_wins() {
     let gateway = Gateway::with(|settings| {
-        // Everything the agent is told is kept beside it.
+        // The agent's stdin is logged next to it.
         let parent = settings.data_dir.parent().expect("a directory").to_path_buf();
         let text = format!(
             "#!/bin/sh\ntee -a {}/stdin.log | {AGENTWIRE} demo-agent \"$@\"\n",
@@ -93,7 +93,7 @@ async fn r1_a_wrong_session_or_an_unknown_id_changes_nothing() {
     stop(&other).await;
 }
 
-/// However the waiting ends, nothing is allowed by it.
+/// However the waiting ends, it allows nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r2_silence_never_allows() {
     let timed = |timing: &mut agentwire_sessions::settings::Timing| {
@@ -137,7 +137,7 @@ async fn r2_silence_never_allows() {
     }
 }
 
-/// An answer that names the digest binds to what was shown.
+/// An answer with a digest applies only to the input that was shown.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r3_the_answer_binds_to_what_was_shown() {
     let gateway = Gateway::new().await;
@@ -208,7 +208,7 @@ fn is_limit(kind: &EventKind<'_>) -> bool {
     }))
 }
 
-/// At a limit the agent waits, and only somebody can let it go on.
+/// At a limit the agent waits until somebody allows it to continue.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn limits_pause_and_ask() {
     let gateway = Gateway::new().await;
@@ -231,7 +231,7 @@ async fn limits_pause_and_ask() {
         }
         let raised = reader.until(is_limit).await;
         let EventKind::RequestRaised(raised) = raised.kind else { panic!("another kind") };
-        // Even where everything is allowed.
+        // Even in a mode that allows everything.
         let waits =
             tokio::time::timeout(PATIENCE, session.until(|summary| summary.open_requests == 1));
         waits.await.expect("a session that waits");

@@ -17,7 +17,8 @@ fn run(home: &Home, prompt: &str) -> Child {
     home.command(&args).stderr(Stdio::null()).spawn().expect("agentwire")
 }
 
-/// Killed at any moment: nothing that a client saw is missing or changed, and there is no gap.
+/// However early or late the gateway is killed, nothing that a client saw is missing or changed, and there
+/// is no gap.
 #[test]
 fn l1_nothing_seen_is_lost_when_the_gateway_is_killed() {
     let home = Home::new();
@@ -27,14 +28,14 @@ fn l1_nothing_seen_is_lost_when_the_gateway_is_killed() {
         let mut child = run(&home, &prompt);
         let mut stdout = BufReader::new(child.stdout.take().expect("stdout"));
         let mut seen = Vec::new();
-        // At another point in each round: after so many lines, or in the middle of one.
+        // At a different point in each round, between lines or within one.
         for _ in 0..(round * 37) % 120 {
             if stdout.read_until(b'\n', &mut seen).expect("output") == 0 {
                 break;
             }
         }
         child.kill().expect("kill");
-        // What was on the way is seen as well.
+        // Output that was still in the pipe counts as seen.
         stdout.read_to_end(&mut seen).expect("output");
         child.wait().expect("an end");
         let whole = seen.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
@@ -64,7 +65,7 @@ fn l1_nothing_seen_is_lost_when_the_gateway_is_killed() {
     assert_eq!(survivors(home.root()), Vec::<String>::new());
 }
 
-/// Processes that work in that directory, and still do after some seconds.
+/// Processes that still work in this directory after some seconds.
 pub(crate) fn survivors(dir: &Path) -> Vec<String> {
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(5);
     loop {
@@ -76,11 +77,11 @@ pub(crate) fn survivors(dir: &Path) -> Vec<String> {
     }
 }
 
-/// A session whose gateway was killed is closed by the next one, and can be resumed.
+/// A session whose gateway was killed is closed by the next gateway, and can be resumed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn l6_a_restart_closes_what_was_open() {
     let home = Home::new();
-    // A gateway of its own process, with a permission open, killed.
+    // A gateway in another process that is killed while a permission request is open.
     let prompt = "/task sub\n/write never.txt x\n/end";
     let own = std::env::current_exe().expect("this program");
     let mut holder = Command::new(own)
@@ -129,7 +130,7 @@ async fn l6_a_restart_closes_what_was_open() {
     )));
     assert!(!gateway.home.path("never.txt").exists());
 
-    // It goes on where it was: the same log, the same conversation, the prompt not sent again.
+    // The resumed session has the same log and the same conversation, and the old prompt is not sent again.
     let resumed = gateway
         .hub
         .start(NewSession {
@@ -148,7 +149,7 @@ async fn l6_a_restart_closes_what_was_open() {
     crate::gateway::stop(&resumed).await;
 }
 
-/// A gateway that is to be killed while a request is open.
+/// A gateway to be killed while a request is open.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "run by l6_a_restart_closes_what_was_open"]
 async fn l6_holder() {
@@ -191,7 +192,7 @@ async fn l6_a_resume_that_fails_is_told() {
             ..gateway.session(agentwire_protocol::AgentType::Demo, "/say two")
         })
         .await;
-    // It may be told at once or by the session's end.
+    // Either the start fails or the session ends with the error.
     if let Ok(resumed) = resumed {
         let summary = resumed.ended().await;
         assert_eq!(summary.reason, Some(agentwire_protocol::event::SessionEndReason::Failed));
@@ -203,8 +204,8 @@ async fn l6_a_resume_that_fails_is_told() {
     }
 }
 
-/// An agent that opens another conversation than the one to resume, or tells of none, ends the session;
-/// and it can still be resumed by the right id.
+/// An agent that opens another conversation than the one to resume, or reports none, ends the session. The
+/// session can still be resumed with the right id.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn l6_another_conversation_is_never_taken_for_the_one_to_resume() {
     let text = "#!/bin/sh\n\

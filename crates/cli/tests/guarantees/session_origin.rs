@@ -1,4 +1,4 @@
-//! Where a session comes from: the id it is given, what it resumes, what it is a copy of.
+//! Where a session comes from: the id it is given, what it resumes, what it is a fork of.
 #![expect(clippy::panic, reason = "a test fails by panicking")]
 
 use agentwire_protocol::event::{EventKind, SessionEndReason};
@@ -17,7 +17,7 @@ async fn said(reader: &mut Reader) -> String {
     turn.result.expect("an answer").to_string()
 }
 
-/// Starts it, hears its first answer, ends it.
+/// Starts a session, reads its first answer, stops it.
 async fn one_turn(gateway: &Gateway, new: NewSession) -> (SessionHandle, String) {
     let after = match &new.resume {
         Some(id) if !new.fork => gateway.hub.summary(id).await.expect("a summary").last_seq,
@@ -49,7 +49,7 @@ async fn a_session_has_the_id_it_is_given_and_no_other_has_it() {
         let error = gateway.hub.start(wanted(id)).await.expect_err("no UUID");
         assert_eq!(error.code, ErrorCode::InvalidMessage, "{id}");
     }
-    // Of several at once, one.
+    // Of several starts at once, one succeeds.
     let starts = (0..8).map(|_| {
         let (hub, new) = (gateway.hub.clone(), wanted(OTHER));
         tokio::spawn(async move { hub.start(new).await })
@@ -105,7 +105,7 @@ async fn a_fork_is_a_session_of_its_own() {
     };
     let given = NewSession { id: Some(ID.into()), ..from(demo(&gateway, "/say {turns} {cwd}")) };
     let (fork, told) = one_turn(&gateway, given).await;
-    // It knows what the other does, and works where that did.
+    // The fork knows the conversation and works in the same directory.
     let work = gateway.home.path("work").canonicalize().expect("a directory");
     assert_eq!(told, format!("2 {}", work.display()));
     assert_eq!(fork.id().as_str(), ID);
@@ -115,7 +115,7 @@ async fn a_fork_is_a_session_of_its_own() {
     assert_eq!(origin, first.id().as_str());
     assert_eq!(fork.summary().turns, 1);
     assert_eq!(gateway.events(&first).await, before);
-    // A copy of the copy, and each goes on by itself.
+    // A fork of the fork; each continues independently.
     let third = NewSession {
         resume: Some(fork.id().clone()),
         fork: true,
@@ -133,7 +133,7 @@ async fn a_fork_is_a_session_of_its_own() {
     assert_eq!(origins.count(), 1);
 }
 
-/// A session that still runs can be copied, not resumed.
+/// A running session can be forked, but not resumed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_that_runs_can_be_forked() {
     let gateway = Gateway::new().await;
@@ -152,7 +152,7 @@ async fn a_session_of_the_agents_own_is_resumed_under_its_id() {
     let gateway = Gateway::new().await;
     let (session, _) = one_turn(&gateway, demo(&gateway, "/say one")).await;
     let native = session.id().as_str().to_owned();
-    // It is over before the hub has let go of it.
+    // A session ends before the hub releases it.
     while gateway.hub.session(session.id()).is_ok() {
         tokio::task::yield_now().await;
     }
@@ -166,13 +166,13 @@ async fn a_session_of_the_agents_own_is_resumed_under_its_id() {
     assert_ne!(fork.id().as_str(), native);
     let (again, told) = one_turn(&gateway, resume("/say {turns}")).await;
     assert_eq!((again.id().as_str(), told.as_str()), (native.as_str(), "2"));
-    // The id is taken now: the same conversation under another.
+    // The id is in use now, so the same conversation gets another.
     let (other, told) = one_turn(&gateway, resume("/say {turns}")).await;
     assert_ne!(other.id().as_str(), native);
     assert_eq!(told, "3");
     let other = gateway.hub.summary(other.id()).await.expect("a summary");
     assert_eq!(other.native_session_id, Some(native));
-    // One that the agent does not know is no new one.
+    // A conversation that the agent does not know does not become a new one.
     for fork in [false, true] {
         let unknown = NewSession {
             native_resume: Some(OTHER.to_owned()),
@@ -187,7 +187,7 @@ async fn a_session_of_the_agents_own_is_resumed_under_its_id() {
     }
 }
 
-/// An agent that goes on with the session itself has not made a copy.
+/// An agent that continues the session itself has not made a fork.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_session_itself_is_never_taken_for_its_copy() {
     let text = "#!/bin/sh\n\
@@ -234,7 +234,7 @@ async fn the_latest_of_a_directory_is_found() {
     assert_eq!(latest(AgentType::Demo, &work).await.as_ref(), Some(second.id()));
     assert_eq!(latest(AgentType::Demo, &elsewhere).await.as_ref(), Some(third.id()));
     assert_eq!(latest(AgentType::Claude, &work).await, None);
-    // At work again, it is the latest.
+    // A resumed session becomes the latest.
     let resume = Some(first.id().clone());
     one_turn(&gateway, NewSession { resume, ..demo(&gateway, "/say four") }).await;
     let around = elsewhere.join("../work");

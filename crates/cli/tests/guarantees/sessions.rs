@@ -1,4 +1,4 @@
-//! The life of a session: turns, interrupts, ends, and neighbours.
+//! The life of a session: turns, interrupts, ends, and other sessions.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ async fn prompts_wait_for_the_turn_to_end() {
     assert_eq!(stop(&session).await.turns, 3);
 }
 
-/// Whatever the agent does, an interrupt is answered, and the session takes the next prompt.
+/// Whatever the agent is doing, an interrupt ends the turn, and the session accepts the next prompt.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn p4_an_interrupt_ends_the_turn() {
     let gateway = Gateway::new().await;
@@ -51,7 +51,7 @@ fn named(text: &str, id: &str) -> Command {
     Command::Prompt(Prompt { message_id: Some(id.to_owned()), ..Prompt::text(text) })
 }
 
-/// Who interrupts is told what becomes of the prompts that wait.
+/// The reply to an interrupt says what happens to the queued prompts.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_interrupt_may_give_up_what_waits() {
     let ids = [1, 2].map(|n| format!("00000000-0000-4000-8000-00000000000{n}"));
@@ -81,7 +81,7 @@ async fn an_interrupt_may_give_up_what_waits() {
     }
 }
 
-/// A prompt may be a document or an image alone; one that is nothing at all begins no session.
+/// A prompt may consist of content blocks alone. An empty one starts no session.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_prompt_is_looked_at_before_anything_is_kept() {
     let gateway = Gateway::new().await;
@@ -108,7 +108,7 @@ async fn a_prompt_is_looked_at_before_anything_is_kept() {
     stop(&session).await;
 }
 
-/// A session that ends before its agent does takes it along, however loud it is.
+/// A session that ends before its agent ends the agent, however much it prints.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_that_is_over_listens_no_more() {
     let loud = "#!/bin/sh\nwhile :; do echo '{\"type\":\"noise\"}'; done\n";
@@ -124,7 +124,7 @@ async fn a_session_that_is_over_listens_no_more() {
     assert_eq!(crate::restart::survivors(&work), Vec::<String>::new());
 }
 
-/// A prompt that a limit held and the agent then refuses is a turn that failed, under its own id.
+/// A prompt that is held at a limit and then refused by the agent is a failed turn, under its own id.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_held_prompt_that_is_refused_is_told() {
     let gateway = Gateway::new().await;
@@ -143,7 +143,7 @@ async fn a_held_prompt_that_is_refused_is_told() {
     stop(&session).await;
 }
 
-/// There is room for so many sessions, and for another when one is over.
+/// The number of sessions is limited, and a session that ends makes room for another.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_are_bounded() {
     let gateway = Gateway::with(|settings| settings.sessions = Some(1)).await;
@@ -164,7 +164,7 @@ async fn sessions_are_bounded() {
     stop(&next).await;
 }
 
-/// An agent that heeds neither words nor signals is ended all the same.
+/// An agent that ignores both messages and signals is still ended.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn p4_an_agent_that_ignores_everything_is_ended() {
     let deaf = "#!/bin/sh\ntrap '' INT TERM HUP\n\
@@ -188,7 +188,7 @@ async fn p4_an_agent_that_ignores_everything_is_ended() {
     assert_eq!(summary.state, SessionState::Ended);
 }
 
-/// An agent that dies, prints rubbish or does not start: an event with the reason, a true state.
+/// An agent that dies, prints garbage or does not start: an event has the reason, and the state is correct.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dead_agent_is_told_with_its_reason() {
     for (text, wanted) in [
@@ -247,7 +247,7 @@ async fn model_and_mode_change_and_queries_are_answered() {
     assert_eq!(summary.model.as_deref(), Some("other-model"));
 }
 
-/// Agents that run a process for each turn are the same to the caller.
+/// Agents that run one process per turn look the same to the caller.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_process_per_turn_is_one_session() {
     let text = "#!/bin/sh\nprompt=$(cat)\n\
@@ -293,7 +293,7 @@ async fn a_process_per_turn_is_one_session() {
     assert_eq!(ended.count(), 1);
 }
 
-/// A session that floods, hangs or crashes leaves the others alone.
+/// A session that floods, hangs or crashes does not affect the others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn p7_neighbours_go_on() {
     let gateway = Gateway::new().await;
@@ -318,7 +318,8 @@ async fn p7_neighbours_go_on() {
     gateway.hub.shutdown().await;
 }
 
-/// Who has a session and could not write its end closes it later, without another to look after it.
+/// A process that failed to write the end of one of its sessions closes it later, without help from another
+/// process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_that_its_process_left_open_is_closed_by_whoever_looks() {
     let gateway = Gateway::new().await;
@@ -342,7 +343,7 @@ async fn a_session_that_its_process_left_open_is_closed_by_whoever_looks() {
     stop(&one).await;
 }
 
-/// A session whose gateway is dropped ends, though nobody told it to.
+/// A session ends when its gateway is dropped, even if nobody stopped it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_does_not_outlive_its_hub() {
     let gateway = Gateway::new().await;

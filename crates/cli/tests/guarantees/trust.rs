@@ -1,4 +1,4 @@
-//! A project's own files make an agent run something only where somebody trusts them.
+//! A project's own files make an agent run something only if somebody trusts them.
 
 use std::fs;
 use std::path::PathBuf;
@@ -21,19 +21,19 @@ use crate::shared::AGENTWIRE;
 const HOOK: &str =
     r#"{"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"sh tools/go.sh"}]}]}}"#;
 
-/// What Codex says in a turn.
+/// What Codex prints in a turn.
 const TURN: &str = "echo '{\"type\":\"thread.started\",\"thread_id\":\"01234567-89ab-cdef-0123-456789abcdef\"}'\n\
     echo '{\"type\":\"turn.started\"}'\n\
     echo '{\"type\":\"item.completed\",\"item\":{\"id\":\"item_0\",\"type\":\"agent_message\",\"text\":\"hi\"}}'\n\
     echo '{\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":1,\"cached_input_tokens\":0,\"output_tokens\":1}}'\n";
 
-/// A gateway whose agents write down how they were started.
+/// A gateway whose agents log their arguments.
 async fn gateway(change: impl FnOnce(&mut Settings)) -> Gateway {
     Gateway::with(|settings| {
         let parent = settings.data_dir.parent().expect("a directory").to_path_buf();
         let log = parent.join("argv.log");
         let note = format!("#!/bin/sh\necho \"$*\" >> {}\n", log.display());
-        // The demo agent knows nothing of this flag.
+        // The demo agent does not know this flag.
         let claude = format!(
             "{note}for word do shift; [ \"$word\" = --strict-mcp-config ] || set -- \"$@\" \"$word\"; \
              done\nexec {AGENTWIRE} demo-agent --state-dir={}/demo \"$@\"\n",
@@ -65,7 +65,7 @@ impl Project<'_> {
         fs::write(path, text).expect("a file");
     }
 
-    /// How agents were started so far.
+    /// The arguments of all starts so far.
     fn starts(&self) -> Vec<String> {
         let log = fs::read_to_string(self.gateway.home.path("argv.log")).unwrap_or_default();
         log.lines().map(str::to_owned).collect()
@@ -82,7 +82,7 @@ impl Project<'_> {
         self.begin(new).await
     }
 
-    /// The session, and what it says from now on.
+    /// Starts or resumes a session. Returns it and a reader of its new events.
     async fn begin(&self, new: NewSession) -> (SessionHandle, Reader) {
         let before = match &new.resume {
             Some(id) => self.gateway.hub.summary(id).await.expect("a session").last_seq,
@@ -160,7 +160,7 @@ async fn a_project_is_trusted_once_as_it_is() {
     assert_eq!(input["files"][0]["digest"].as_str().map(str::len), Some(64));
     assert_eq!(input["files"][1]["path"], "tools/go.sh");
     session.until(|summary| summary.state == SessionState::WaitingPermission).await;
-    // It is in the inbox, and nothing has started.
+    // The request is in the inbox, and nothing has started.
     let open = gateway.hub.open_requests(None).await.expect("requests");
     assert_eq!(open.len(), 1);
     assert!(project.starts().is_empty(), "{:?}", project.starts());
@@ -170,7 +170,7 @@ async fn a_project_is_trusted_once_as_it_is() {
     assert_eq!(project.remembers(), 1);
     assert!(has_project(&project.starts()[0]), "{:?}", project.starts());
 
-    // It is asked no more, also when the session is resumed.
+    // There is no further request, not even when the session is resumed.
     let mut resumed = gateway.session(AgentType::Claude, "/say {turns}");
     resumed.resume = Some(session.id().clone());
     for new in [gateway.session(AgentType::Claude, "/say again"), resumed.clone()] {
@@ -181,7 +181,7 @@ async fn a_project_is_trusted_once_as_it_is() {
     let events = gateway.events(&session).await;
     assert_eq!(settled(&events).len(), 1);
 
-    // What it names has changed: asked again, also of a session that is resumed.
+    // After a change of the file that the hook runs, there is a new request, also for a resumed session.
     project.put("tools/go.sh", "rm -r .");
     let before = project.starts().len();
     let (session, mut reader) = project.begin(resumed).await;
@@ -202,7 +202,7 @@ async fn a_denial_and_silence_start_the_agent_without_project_settings() {
     .await;
     let project = Project { gateway: &gateway };
     project.put(".mcp.json", r#"{"mcpServers":{"a":{"command":"c"}}}"#);
-    // Silence.
+    // Nobody answers.
     let (session, mut reader) = project.start(AgentType::Claude, "/say one", |_| {}).await;
     completed(&mut reader).await;
     stop(&session).await;
@@ -215,7 +215,7 @@ async fn a_denial_and_silence_start_the_agent_without_project_settings() {
     session.send(Command::Finish).await.expect("an answer");
     completed(&mut reader).await;
     session.ended().await;
-    // It is said at the start.
+    // The client says so at the start.
     let never = |config: &mut SessionConfig| config.trust = Some(false);
     let (session, mut reader) = project.start(AgentType::Claude, "/say three", never).await;
     completed(&mut reader).await;
@@ -293,7 +293,7 @@ async fn what_was_shown_is_what_is_trusted() {
     let second = raised(&mut reader).await;
     assert_ne!(first.input_digest, second.input_digest);
     assert!(project.starts().is_empty());
-    // An answer for what was shown before is none.
+    // An answer for the earlier input is refused.
     let stale = Settlement {
         input_digest: Some(first.input_digest.clone()),
         ..Settlement::allow(second.request_id.to_string())
@@ -343,7 +343,7 @@ async fn an_interrupt_and_a_stop_reach_a_session_that_waits() {
     let end = reader.turn_end().await;
     let EventKind::TurnFailed(failed) = &end.kind else { panic!("{end:?}") };
     assert_eq!(failed.reason, TurnFailure::Interrupted);
-    // It goes on, without project settings.
+    // The session continues without project settings.
     prompt(&session, "/say two").await;
     completed(&mut reader).await;
     stop(&session).await;
@@ -373,7 +373,7 @@ async fn an_agent_that_cannot_do_without_project_settings_does_not_start() {
     assert!(project.starts().is_empty());
 }
 
-/// Where each turn has its own process, files that come between turns are not read.
+/// If each turn has its own process, files that appear between turns are not read.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn files_that_change_between_turns_are_not_trusted() {
     let gateway = gateway(|_| {}).await;
@@ -398,7 +398,7 @@ async fn files_that_change_between_turns_are_not_trusted() {
     assert!(starts[2].contains("\"trust_level\" = \"trusted\""), "{starts:?}");
 }
 
-/// A file without a digest can be trusted, but no later process can tell whether it changed.
+/// A file without a digest can be trusted, but a later process cannot tell whether it has changed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn files_that_cannot_be_compared_are_not_trusted_in_later_processes() {
     let gateway = gateway(|_| {}).await;

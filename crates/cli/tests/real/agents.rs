@@ -1,4 +1,4 @@
-//! The columns: how each program is set up, and in which words the model calls its tools.
+//! The columns: how each program is set up, and how a script calls its tools.
 
 mod claude;
 mod codex;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::packages::Package;
 use crate::trouble::SetUp;
 
-/// A program of a version, and the driver that it is spoken to with.
+/// A program of a pinned version, and the driver for it.
 #[derive(Clone, Copy)]
 pub(crate) struct Agent {
     /// The head of its column.
@@ -20,58 +20,58 @@ pub(crate) struct Agent {
     pub(crate) kind: &'static str,
     pub(crate) driver: &'static str,
     pub(crate) package: Package,
-    /// What names the program to agentwire.
+    /// The variable that tells agentwire where the program is.
     pub(crate) variable: &'static str,
     pub(crate) model: &'static str,
     pub(crate) other_model: &'static str,
-    /// Writes what the program reads at its start.
+    /// Writes the program's settings.
     pub(crate) set_up: fn(home: &Path, url: &str),
     pub(crate) environment: fn(home: &Path, url: &str) -> Vec<(String, String)>,
     pub(crate) words: Words,
-    /// The mode in which it asks questions, if not in any.
+    /// The mode it needs to ask questions, if any.
     pub(crate) question_mode: Option<&'static str>,
-    /// Whether its text comes in pieces.
+    /// Whether its text arrives in deltas.
     pub(crate) has_deltas: bool,
-    /// A script that ends with an answer of a wanted form.
+    /// A script that ends with a structured answer.
     pub(crate) structured: fn(answer: &Value) -> String,
-    /// Removes what the program keeps of its sessions.
+    /// Removes the program's stored sessions.
     pub(crate) forget: fn(home: &Path),
     pub(crate) login: Login,
-    /// Takes its key away.
+    /// Removes its key.
     pub(crate) sign_out: SetUp,
-    /// Lets it try again as often as it does by itself.
+    /// Restores its default number of retries.
     pub(crate) retry: SetUp,
-    /// Makes it fail at its start, and what it then says; some cannot be made to.
+    /// Makes it fail at its start, with the error it prints; not possible for all.
     pub(crate) broken: Option<Broken>,
-    /// What it cannot do, and why.
+    /// Scenarios it does not support, and why.
     pub(crate) cannot: &'static [(&'static str, &'static str)],
 }
 
-/// How a program comes to be signed in, and whether it tells.
+/// How a program is signed in, and whether it reports that.
 #[derive(Clone, Copy)]
 pub(crate) enum Login {
-    /// By a variable of its environment.
+    /// By an environment variable.
     Variable,
     /// By a command that reads a key.
     Command(&'static [&'static str]),
-    /// It does not tell.
+    /// It does not report it.
     Untold,
 }
 
-/// The key of every program. It opens nothing.
+/// The key of every program. It is not valid anywhere.
 pub(crate) const KEY: &str = "made-up";
 
-/// What a program cannot start with.
+/// A setup with which a program cannot start.
 #[derive(Clone, Copy)]
 pub(crate) struct Broken {
     pub(crate) set_up: SetUp,
-    /// What agentwire reads at its start.
+    /// agentwire's settings.
     pub(crate) settings: Option<&'static str>,
-    /// What the program says of it.
+    /// What the program prints.
     pub(crate) says: &'static str,
 }
 
-/// Steps of a script, in the words of one program's tools.
+/// Steps of a script that call one program's tools.
 #[derive(Clone, Copy)]
 pub(crate) struct Words {
     pub(crate) shell: fn(command: &str) -> Call,
@@ -80,12 +80,12 @@ pub(crate) struct Words {
     pub(crate) read: fn(path: &Path) -> Call,
     pub(crate) question: fn(question: &str, options: [&str; 2]) -> Call,
     pub(crate) subagent: fn(prompt: &str) -> Call,
-    /// A list of two: the step that makes it.
+    /// The step that creates a list of two tasks.
     pub(crate) plan: fn(first: &str, second: &str) -> String,
     pub(crate) server_tool: fn(server: &str, tool: &str, arguments: Value) -> Call,
 }
 
-/// A tool's name and what it is given.
+/// A tool's name and its input.
 pub(crate) struct Call(pub(crate) String, pub(crate) Value);
 
 impl Call {
@@ -93,16 +93,14 @@ impl Call {
         Self(name.into(), given)
     }
 
-    /// A step that calls it.
     pub(crate) fn step(&self) -> String {
         format!("[[tool {} {}]]", self.0, self.1)
     }
 }
 
-/// A column of the SDKs' matrix alone.
+/// Only in the SDKs' matrix.
 pub(crate) const DEMO: Agent = demo::DEMO;
 
-/// All columns.
 pub(crate) const AGENTS: [Agent; 7] = [
     claude::NOW,
     claude::BEFORE,
@@ -114,7 +112,7 @@ pub(crate) const AGENTS: [Agent; 7] = [
 ];
 
 impl Agent {
-    /// Why it cannot do that, if it cannot.
+    /// Why it does not support a scenario, or `None` if it does.
     pub(crate) fn cannot(&self, scenario: &str) -> Option<&'static str> {
         self.cannot.iter().find(|(name, _)| *name == scenario).map(|(_, why)| *why)
     }

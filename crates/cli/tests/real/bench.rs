@@ -1,9 +1,10 @@
-//! What agentwire costs beside the bare program, in the same run: `cargo bench -p agentwire --test real`.
+//! What agentwire costs compared with the bare program, in the same run: `cargo bench -p agentwire --test
+//! real`.
 //!
-//! The bare program is started with the arguments that agentwire gives it and spoken to in the fewest
-//! words of its own protocol (`bare.rs`); beside it, taking turns, a client of `agentwire unified` asks for
-//! the same (`through.rs`). The model is a script and answers at once, so that what is left is the
-//! program's own time. `-- WORD…` chooses programs; `AGENTWIRE_BENCH_ROUNDS` sets the rounds (5).
+//! The bare program is started with the arguments that agentwire would use, and driven with the fewest
+//! messages of its own protocol (`bare.rs`). Alternating with it, a client of `agentwire unified` does the
+//! same (`through.rs`). The model is a script and answers at once, so that only the programs' own time is
+//! measured. `-- WORD…` selects programs; `AGENTWIRE_BENCH_ROUNDS` sets the number of rounds (5).
 
 mod bare;
 #[expect(
@@ -33,18 +34,18 @@ use crate::column::OFFLINE;
 use crate::offline::{self, Watch};
 use crate::trouble::Variables;
 
-/// The argument that makes this program measure one: then come its name, the program, and whether it is
-/// in a network of its own.
+/// The argument that makes this program measure one agent. Then follow its name, the program, and whether
+/// it runs in its own network.
 pub(crate) const VERB: &str = "measure";
 
-/// What the model answers, and what its first piece is known by.
+/// The model's answer, by which its first piece is recognized.
 const WORD: &str = "pong";
 const PROMPT: &str = "[[say pong]]";
 
-/// How many turns of a lasting process make a round.
+/// Turns per round, for a process that serves several.
 const TURNS: usize = 10;
 
-/// Measures the programs one after the other and prints a table.
+/// Measures the programs one after another and prints a table.
 pub(crate) fn run(words: &[String]) -> ExitCode {
     let wants = |agent: &Agent| {
         words.is_empty() || words.iter().any(|word| agent.name.contains(word.as_str()))
@@ -98,7 +99,7 @@ pub(crate) fn run(words: &[String]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Measures one program, and prints the figures as a line of JSON.
+/// Measures one program and prints the figures as a line of JSON.
 pub(crate) fn measure(args: &[String]) -> ExitCode {
     let [name, program, network] = args else { panic!("a program has a name") };
     let agent = AGENTS.into_iter().find(|agent| agent.name == name).expect("a program of ours");
@@ -107,11 +108,11 @@ pub(crate) fn measure(args: &[String]) -> ExitCode {
     let rounds: usize = rounds.and_then(|rounds| rounds.parse().ok()).unwrap_or(5);
     let bench = Bench::new(agent, Path::new(program));
     let mut times: [Vec<f64>; 5] = Default::default();
-    // The first of each finds nothing warm.
+    // The first round warms everything up and does not count.
     for round in 0..=rounds {
         let mut gateway = Through::new(&bench);
         let mut bare = Bare::new(&bench);
-        // Whoever comes second finds more in the machine's memory.
+        // The second to start finds more in the page cache, so they alternate.
         let starts = if round % 2 == 0 {
             let first = bare.start();
             [first, gateway.start()]
@@ -149,7 +150,7 @@ pub(crate) fn measure(args: &[String]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Where one program is measured.
+/// The setup in which one program is measured.
 struct Bench {
     agent: Agent,
     program: PathBuf,
@@ -159,7 +160,7 @@ struct Bench {
 
 impl Bench {
     fn new(agent: Agent, program: &Path) -> Self {
-        // A log in memory would be another's figure: the target directory is on a disk.
+        // A log in memory would falsify the figures; the target directory is on a disk.
         let disk = Path::new(env!("CARGO_TARGET_TMPDIR"));
         let directory = tempfile::Builder::new().prefix("bench-").tempdir_in(disk);
         let directory = directory.expect("a directory");
@@ -179,8 +180,8 @@ impl Bench {
         (self.agent.environment)(&self.directory.path().join("home"), &self.models.url())
     }
 
-    /// What both run with. A foreign ACP agent is asked for its model by a call of its own, which the
-    /// bare program is spared: it has its default.
+    /// The configuration of both. agentwire sets the model of a third-party ACP agent with an extra call,
+    /// which the bare program does not make, so such an agent keeps its default.
     fn config(&self) -> Value {
         let mut config = json!({ "workingDirectory": self.work(), "driver": self.agent.driver });
         if self.agent.kind != "acp" {
@@ -189,7 +190,7 @@ impl Bench {
         config
     }
 
-    /// What durable costs here.
+    /// What one durable write costs here.
     fn sync(&self) -> Duration {
         let mut file = fs::File::create(self.directory.path().join("sync")).expect("a file");
         let mut spent = Vec::new();

@@ -1,4 +1,4 @@
-//! One column of the matrix, in a process of its own: each scenario in turn, and what came of it.
+//! One column of the matrix, in its own process: runs each scenario in turn and prints the results.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,20 +14,20 @@ use crate::offline::Watch;
 use crate::results;
 use crate::scenarios::{SCENARIOS, Scenario};
 
-/// The argument that makes this program a column: then come its name, the program, whether it is in a
-/// network of its own, and the scenarios.
+/// The argument that makes this program a column. Then follow its name, the program, whether it runs in its
+/// own network, and the scenarios.
 pub(crate) const VERB: &str = "column";
 
-/// Whether there is a network of its own.
+/// The argument that says it runs in its own network.
 pub(crate) const OFFLINE: &str = "offline";
 
-/// Prints one line of JSON for each scenario.
+/// Prints one line of JSON per scenario.
 pub(crate) fn run(args: &[String]) -> ExitCode {
     let [name, program, network, wanted @ ..] = args else { panic!("a column has a name") };
     let agent = AGENTS.into_iter().find(|agent| agent.name == name).expect("a column");
     let watch = (network == OFFLINE).then(|| Watch::start().expect("loopback"));
     let mut place = Place::new(agent, Path::new(program));
-    // What a panic says from here on is told in the matrix.
+    // From here on, panics are reported in the matrix.
     std::panic::set_hook(Box::new(|_| {}));
     let mut known = 0;
     for scenario in
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Runs a scenario, and says what went wrong.
+/// Runs a scenario and returns what went wrong.
 fn attempt(scenario: &Scenario, place: &mut Place) -> Option<String> {
     let run = catch_unwind(AssertUnwindSafe(|| (scenario.run)(place)));
     let stop = catch_unwind(AssertUnwindSafe(|| place.stop_all()));

@@ -1,5 +1,5 @@
-//! Where one column runs: a model server, `agentwire serve` in a cleaned environment, and directories of
-//! their own.
+//! Where one column runs: a model server, `agentwire serve` in a clean environment, and separate
+//! directories.
 
 use std::cell::Cell;
 use std::fs;
@@ -23,7 +23,7 @@ use crate::trouble::{Trouble, Variables};
 /// Longer than anything here takes, even on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 
-/// How long what was started may outlive its session.
+/// How long a process may outlive its session.
 const SURVIVAL: Duration = Duration::from_secs(15);
 
 pub(crate) struct Place {
@@ -33,7 +33,7 @@ pub(crate) struct Place {
     trouble: Trouble,
     server: Server,
     count: Cell<usize>,
-    /// The last: what runs in it ends before it goes.
+    /// Last, so that everything that runs in it has ended before it is removed.
     directory: TempDir,
 }
 
@@ -72,7 +72,7 @@ impl Place {
         self.directory.path().join("home")
     }
 
-    /// A directory to work in, and nothing in it but a repository.
+    /// A new working directory that contains only a repository.
     pub(crate) fn workspace(&self) -> PathBuf {
         self.count.set(self.count.get() + 1);
         let path = self.directory.path().join(format!("work/w{}", self.count.get()));
@@ -81,14 +81,14 @@ impl Place {
         path
     }
 
-    /// A session that works there on that prompt; `config` is added to what it is given.
+    /// Starts a session with this prompt; `config` is merged into its configuration.
     pub(crate) fn session(&self, workspace: &Path, prompt: &str, config: Value) -> Talk<'_> {
         let body = self.request(workspace, prompt, config);
         let answer = self.ask("POST", "/v1/sessions", &body).expect("a session");
         Talk::new(self, answer["id"].as_str().expect("an id"))
     }
 
-    /// What a session is asked for with.
+    /// The body of the request that starts a session.
     pub(crate) fn request(&self, workspace: &Path, prompt: &str, config: Value) -> Value {
         let mut all = json!({
             "workingDirectory": workspace,
@@ -101,7 +101,7 @@ impl Place {
         json!({ "agentType": self.agent.kind, "prompt": prompt, "config": all })
     }
 
-    /// A verb of the program, in the same place, to its end.
+    /// Runs a command of agentwire to its end, in the same place.
     pub(crate) fn verb(&self, workspace: &Path, args: &[&str]) -> Output {
         let log = tempfile::NamedTempFile::new().expect("a file");
         let errors = log.reopen().expect("a file");
@@ -123,7 +123,7 @@ impl Place {
         command(&self.agent, &self.program, self.directory.path(), &url, &self.trouble)
     }
 
-    /// agentwire, for somebody with another home.
+    /// agentwire with another home.
     pub(crate) fn stranger(&self, home: &Path, has_key: bool) -> Command {
         let mut command =
             self.at_home(home, Command::new(env!("CARGO_BIN_EXE_agentwire")), has_key);
@@ -133,7 +133,7 @@ impl Place {
         command
     }
 
-    /// Any program, in a cleaned environment with that home, with the agent's key or without.
+    /// A program in a clean environment with this home, with or without the agent's key.
     pub(crate) fn at_home(&self, home: &Path, mut command: Command, has_key: bool) -> Command {
         let variables = (self.agent.environment)(home, &self.models.url());
         cleaned(&mut command, home)
@@ -141,7 +141,7 @@ impl Place {
         command
     }
 
-    /// Writes the log of each session into that directory.
+    /// Writes the log of each session to this directory.
     pub(crate) fn record(&self, directory: &Path) {
         fs::create_dir_all(directory).expect("a directory");
         let list = self.verb(&self.home(), &["ls", "--all", "--json"]);
@@ -154,19 +154,19 @@ impl Place {
         }
     }
 
-    /// Ends the server in order and starts another over the same log.
+    /// Stops the server and starts another over the same log.
     pub(crate) fn restart(&mut self) {
         self.server.end();
         self.server = Server::start(self.command());
     }
 
-    /// Asks; a problem is an error.
+    /// Sends a request; a problem is an error.
     pub(crate) fn ask(&self, method: &str, path: &str, body: &Value) -> Result<Value, Value> {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         self.server.ask(method, path, &body)
     }
 
-    /// Asks with another token than the operator's.
+    /// Sends a request with another token than the operator's.
     pub(crate) fn ask_as(
         &self,
         token: &str,
@@ -177,17 +177,16 @@ impl Place {
         self.server.ask_as(token, method, path, &body.to_string())
     }
 
-    /// The operator's token, and the file that has it.
+    /// The operator's token and its file.
     pub(crate) fn operator(&self) -> (&str, &Path) {
         (&self.server.token, &self.server.token_file)
     }
 
-    /// Likewise, with a body that may be anything.
+    /// Sends a body that need not be valid.
     pub(crate) fn post_text(&self, path: &str, body: &str) -> Result<Value, Value> {
         self.server.ask("POST", path, body)
     }
 
-    /// A WebSocket of the server's.
     pub(crate) fn socket(&self, path: &str) -> WebSocket<TcpStream> {
         let Server { address, token, .. } = &self.server;
         let url = format!("ws://{address}{path}");
@@ -199,7 +198,7 @@ impl Place {
         tungstenite::client::client(request, stream).expect("the socket opens").0
     }
 
-    /// Where scripts may lie.
+    /// A new directory for scripts.
     pub(crate) fn scripts(&self) -> PathBuf {
         self.count.set(self.count.get() + 1);
         let path = self.directory.path().join(format!("scripts{}", self.count.get()));
@@ -207,7 +206,7 @@ impl Place {
         path
     }
 
-    /// `agentwire run` on that prompt, to its end; `more` are further arguments.
+    /// Runs `agentwire run` to its end, with `more` arguments.
     pub(crate) fn run(&self, workspace: &Path, more: &[&str], prompt: &str) -> Output {
         let agent = &self.agent;
         let model = if more.contains(&"-m") { &[][..] } else { &["-m", agent.model] };
@@ -215,7 +214,7 @@ impl Place {
         self.verb(workspace, &[&words[..], model, more, &[prompt]].concat())
     }
 
-    /// Ends what a scenario left running, of which no process may stay.
+    /// Stops the sessions that a scenario left running; no process may be left.
     pub(crate) fn stop_all(&self) {
         let live = self.ask("GET", "/v1/sessions?live=true", &Value::Null).expect("a list");
         for session in live["sessions"].as_array().expect("a list") {
@@ -225,7 +224,7 @@ impl Place {
         self.assert_none_left(&self.directory.path().join("work"));
     }
 
-    /// Waits until no process is left that works there or was told of it.
+    /// Waits until no process works in this directory or has it in its arguments.
     pub(crate) fn assert_none_left(&self, workspace: &Path) {
         let begun = Instant::now();
         loop {
@@ -239,7 +238,7 @@ impl Place {
     }
 }
 
-/// Waits for a process, and not for ever.
+/// Waits for a process, and kills it when it takes too long.
 fn wait(child: &mut Child) -> ExitStatus {
     let begun = Instant::now();
     loop {
@@ -253,7 +252,7 @@ fn wait(child: &mut Child) -> ExitStatus {
     }
 }
 
-/// Lets others go on while something is waited for.
+/// Sleeps a little between two checks of a condition.
 pub(crate) fn pause() {
     let (_sender, receiver) = std::sync::mpsc::sync_channel::<()>(0);
     let _ = receiver.recv_timeout(Duration::from_millis(20));
@@ -273,14 +272,14 @@ fn command(agent: &Agent, program: &Path, place: &Path, url: &str, trouble: &Tro
     command
 }
 
-/// A program with an empty environment but for these variables.
+/// A program in a clean environment with these variables.
 pub(crate) fn dressed(program: &Path, place: &Path, variables: Variables) -> Command {
     let mut command = Command::new(program);
     cleaned(&mut command, &place.join("home")).env("TMPDIR", place.join("tmp")).envs(variables);
     command
 }
 
-/// Nothing of our own environment but where programs are.
+/// Clears the environment except for `PATH`.
 fn cleaned<'c>(command: &'c mut Command, home: &Path) -> &'c mut Command {
     command
         .env_clear()
@@ -291,7 +290,7 @@ fn cleaned<'c>(command: &'c mut Command, home: &Path) -> &'c mut Command {
         .current_dir(home)
 }
 
-/// Processes that are in that directory, or have it in their arguments.
+/// Processes that work in this directory or have it in their arguments.
 pub(crate) fn of(workspace: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").expect("processes").flatten() {
@@ -353,7 +352,7 @@ impl Server {
         if head.starts_with("HTTP/1.1 2") { Ok(value) } else { Err(value) }
     }
 
-    /// Its pid is another's once it was waited for.
+    /// Checks that it still runs: after it was waited for, its pid may belong to another process.
     fn end(&mut self) {
         if let Ok(None) = self.child.try_wait() {
             let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);

@@ -2,17 +2,16 @@
 //! `AGENTWIRE_TEST_REAL=1 cargo test -p agentwire --test real`.
 //!
 //! Each column of the matrix is a program of a pinned version and a driver, each row a scenario. The
-//! programs come from the npm registry into the target directory (`packages.rs`); after that nothing but
+//! programs are installed from the npm registry into the target directory (`packages.rs`). After that only
 //! loopback can be reached (`offline.rs`), and the model is a script in the prompt (`agentwire-models`).
 //!
-//! `-- WORD…` runs only what has a name that contains one of the words, `-- =NAME…` what has that name;
-//! `AGENTWIRE_REAL_VERSION` takes another version, such as `latest`. `cargo bench -p agentwire --test real`
-//! is the same program (`bench.rs`): what agentwire costs beside the bare programs. With
-//! `AGENTWIRE_UPDATE=1` the matrix in `docs/agents.md` is written anew; else it
-//! must be the one that was found.
+//! `-- WORD…` runs only columns or rows whose name contains one of the words, `-- =NAME…` those with
+//! exactly that name. `AGENTWIRE_REAL_VERSION` selects another version, such as `latest`. `cargo bench -p
+//! agentwire --test real` runs `bench.rs`: what agentwire costs compared with the bare programs.
+//! `AGENTWIRE_UPDATE=1` rewrites the matrix in `docs/agents.md`; otherwise it must match the results.
 //!
-//! Then the official SDKs drive `agentwire claude` over the same programs (`sdk.rs`); `-- sdk WORD…` runs
-//! this alone.
+//! After that, the official SDKs drive `agentwire claude` over the same programs (`sdk.rs`); `-- sdk WORD…`
+//! runs only this.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -67,7 +66,7 @@ fn main() -> ExitCode {
         Some(mcp::VERB) => mcp::run(),
         Some(bench::VERB) => bench::measure(&args.collect::<Vec<_>>()),
         first => {
-            // What the test runner adds says nothing to us.
+            // Ignore the options that the test runner adds.
             let all: Vec<String> = first.map(str::to_owned).into_iter().chain(args).collect();
             let words: Vec<_> = all.iter().filter(|word| !word.starts_with('-')).cloned().collect();
             if all.iter().any(|word| word == "--bench") { bench::run(&words) } else { run(&words) }
@@ -75,7 +74,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The programs, and the SDKs over them; with words, one of both.
+/// Runs the programs, then the SDKs over them; with words, only one of the two.
 fn run(words: &[String]) -> ExitCode {
     if !REAL.is_on() {
         return ExitCode::SUCCESS;

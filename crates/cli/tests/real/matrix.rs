@@ -1,5 +1,5 @@
-//! All columns beside each other: fetches the programs, runs a process for each, prints the matrix and
-//! compares it with the one in the documents.
+//! All columns: installs the programs, runs a process for each, prints the matrix and compares it with the
+//! documented one.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -20,7 +20,7 @@ use crate::{offline, packages, results};
 const BEGIN: &str = "<!-- matrix: written by the tests -->";
 const END: &str = "<!-- end of the matrix -->";
 
-/// What came of a scenario.
+/// The result of a scenario.
 pub(crate) enum Cell {
     Works,
     Cannot(String),
@@ -145,7 +145,7 @@ fn run_column(
     found
 }
 
-/// Does it with all of them, as many at once as there are processors.
+/// Handles all items, as many at once as there are processors.
 pub(crate) fn side_by_side<T: Send>(queue: Vec<T>, each: impl Fn(T) + Sync) {
     let queue = Mutex::new(queue.into_iter());
     let workers = thread::available_parallelism().map_or(1, usize::from);
@@ -162,7 +162,7 @@ pub(crate) fn side_by_side<T: Send>(queue: Vec<T>, each: impl Fn(T) + Sync) {
     });
 }
 
-/// This program, in a network of its own if there is a launcher for that.
+/// This program, in its own network if there is a launcher.
 pub(crate) fn own(launcher: Option<&[&str]>) -> Command {
     let own = std::env::current_exe().expect("this program");
     let mut words: Vec<PathBuf> = launcher.unwrap_or_default().iter().map(PathBuf::from).collect();
@@ -172,7 +172,7 @@ pub(crate) fn own(launcher: Option<&[&str]>) -> Command {
     command
 }
 
-/// The columns are named by the first and headed by the second of each pair.
+/// The first of each pair is the name of a column, the second its head.
 pub(crate) fn table(
     columns: &[(&'static str, String)],
     scenarios: &[&'static str],
@@ -209,7 +209,7 @@ pub(crate) fn table(
     text + "\n"
 }
 
-/// Whether the documents have this matrix; they are given it, if that is wanted.
+/// Whether the document contains this matrix. With `AGENTWIRE_UPDATE=1`, writes it there.
 pub(crate) fn is_documented(document: &str, table: &str) -> bool {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(document);
     let text = fs::read_to_string(&path).unwrap_or_default();

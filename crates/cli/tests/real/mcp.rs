@@ -1,4 +1,4 @@
-//! A small MCP server on stdin and stdout, with one tool that says back what it is given.
+//! A small MCP server on stdin and stdout, with two tools that repeat their input.
 
 use std::io::{BufRead as _, Write as _};
 use std::process::ExitCode;
@@ -20,7 +20,7 @@ pub(crate) fn run() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What the server answers; nothing to a notification.
+/// The server's answer; `None` for a notification.
 pub(crate) fn reply(request: &Value) -> Option<Value> {
     let id = request.get("id")?;
     let result = match request["method"].as_str() {

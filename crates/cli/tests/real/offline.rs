@@ -1,4 +1,4 @@
-//! A network of its own, in which only loopback is there, and what was tried beyond it.
+//! A separate network with only loopback, and a record of attempts to reach anything else.
 
 use std::cell::Cell;
 use std::fs;
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, sendto, socket_with};
 
-/// How a command is started in a network of its own; none where the machine does not allow it.
+/// The command that starts another in its own network; `None` if the machine does not allow it.
 pub(crate) fn launcher() -> Option<Vec<&'static str>> {
     [&["--net"][..], &["--user", "--map-root-user", "--net"]].into_iter().find_map(|flags| {
         let works = Command::new("unshare")
@@ -23,15 +23,15 @@ pub(crate) fn launcher() -> Option<Vec<&'static str>> {
     })
 }
 
-/// What was tried beyond loopback, from within a network of its own.
+/// Records attempts to leave loopback, from inside the separate network.
 pub(crate) struct Watch {
     before: Cell<u64>,
-    /// Where the machine asks for names, if that is on loopback.
+    /// The machine's name servers, if they are on loopback.
     names: Vec<UdpSocket>,
 }
 
 impl Watch {
-    /// Makes loopback ready and begins.
+    /// Enables loopback and starts recording.
     pub(crate) fn start() -> io::Result<Self> {
         raise_loopback()?;
         let text = fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
@@ -43,7 +43,7 @@ impl Watch {
         Ok(Self { before: Cell::new(unroutable()), names })
     }
 
-    /// What was tried since this was last asked, in words; nothing if all stayed on loopback.
+    /// Describes the attempts since the last call; `None` if there were none.
     pub(crate) fn tried(&self) -> Option<String> {
         let mut tried = Vec::new();
         let now = unroutable();
@@ -63,7 +63,7 @@ impl Watch {
     }
 }
 
-/// How often there was no route, since this network began.
+/// How often there was no route since this network was created.
 fn unroutable() -> u64 {
     let old = table("/proc/net/snmp", "OutNoRoutes");
     let new = fs::read_to_string("/proc/net/snmp6").unwrap_or_default();
@@ -71,7 +71,7 @@ fn unroutable() -> u64 {
     old.expect("a count") + new.unwrap_or(0)
 }
 
-/// A figure of a file in which a line of names stands above a line of values.
+/// A value from a file in which a line of names precedes a line of values.
 fn table(path: &str, name: &str) -> Option<u64> {
     let text = fs::read_to_string(Path::new(path)).ok()?;
     let mut lines = text.lines();
@@ -84,7 +84,7 @@ fn table(path: &str, name: &str) -> Option<u64> {
     None
 }
 
-/// `ip link set lo up`, in the kernel's words: the program may not be here.
+/// `ip link set lo up` by netlink, because `ip` may not be installed.
 fn raise_loopback() -> io::Result<()> {
     const NEW_LINK: u16 = 16;
     const REQUEST: u16 = 1;
@@ -94,17 +94,17 @@ fn raise_loopback() -> io::Result<()> {
     message.extend(32_u32.to_ne_bytes());
     message.extend(NEW_LINK.to_ne_bytes());
     message.extend(REQUEST.to_ne_bytes());
-    // No number of ours, no port.
+    // Sequence number and port: none.
     message.extend([0; 8]);
-    // No family, no type.
+    // Family and type: unspecified.
     message.extend([0; 4]);
     message.extend(LOOPBACK.to_ne_bytes());
     message.extend(UP.to_ne_bytes());
     message.extend(UP.to_ne_bytes());
-    // Without a protocol it is the one for routes and links.
+    // The default protocol is `NETLINK_ROUTE`.
     let kind = SocketType::RAW;
     let socket = socket_with(AddressFamily::NETLINK, kind, SocketFlags::CLOEXEC, None)?;
     sendto(&socket, &message, SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
-    // The kernel has done it when this returns; that it did is seen by who binds.
+    // The kernel is done when `sendto` returns; the bind shows whether it succeeded.
     std::net::TcpListener::bind("127.0.0.1:0").map(drop)
 }

@@ -1,4 +1,4 @@
-//! The programs, fetched once from the npm registry into the target directory and kept there.
+//! Installs the programs once from the npm registry into the target directory.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -8,16 +8,15 @@ use agentwire_dialects::program::{Program, Source};
 use agentwire_dialects::{claude, codex, gemini};
 use serde_json::Value;
 
-/// A package of a version.
 #[derive(Clone, Copy)]
 pub(crate) struct Package {
     pub(crate) name: &'static str,
     pub(crate) version: &'static str,
-    /// The program within `node_modules`.
+    /// The path of the program in `node_modules`.
     program: &'static str,
 }
 
-/// The versions are those that `agentwire agents` calls tested.
+/// The versions are those that `agentwire agents` reports as tested.
 pub(crate) const CLAUDE: Package = Package {
     program: "@anthropic-ai/claude-code-linux-x64/claude",
     ..Package::of(&claude::PROGRAM, 1, "")
@@ -35,7 +34,7 @@ pub(crate) const CLAUDE_ACP: Package = Package {
     program: ".bin/claude-agent-acp",
 };
 
-/// The version that is wanted instead of the pinned ones: a number, or `latest`.
+/// The version to use instead of the pinned ones: a number, or `latest`.
 pub(crate) fn other_version() -> Option<String> {
     std::env::var("AGENTWIRE_REAL_VERSION").ok().filter(|version| !version.is_empty())
 }
@@ -46,13 +45,13 @@ impl Package {
         Self { name, version: known.tested[version], program }
     }
 
-    /// What is wanted: the pinned version, or another.
+    /// The pinned version, or another.
     fn wanted(&self) -> String {
         let is_older = self.version == CLAUDE_BEFORE.version;
         other_version().filter(|_| !is_older).unwrap_or_else(|| self.version.to_owned())
     }
 
-    /// The version that the program of this package says it has.
+    /// The version of the installed package.
     pub(crate) fn installed(&self, program: &Path) -> String {
         let modules = program.ancestors().find(|path| path.ends_with("node_modules"));
         let path = modules.expect("a package").join(self.name).join("package.json");
@@ -61,7 +60,7 @@ impl Package {
         package["version"].as_str().expect("a version").to_owned()
     }
 
-    /// The program, fetched if it is not here; why not, if it cannot be.
+    /// The path of the program, installed if necessary; or why that failed.
     pub(crate) fn fetch(&self) -> Result<PathBuf, String> {
         let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("agents");
         fs::create_dir_all(&root).expect("a directory");
@@ -85,7 +84,7 @@ impl Package {
     }
 
     fn install(&self, directory: &Path) -> Result<(), String> {
-        // Else npm goes up in search of a project.
+        // Otherwise npm looks for a project in the parent directories.
         fs::write(directory.join("package.json"), "{\"private\":true}").expect("a file");
         let output = Command::new("npm")
             .args(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"])

@@ -1,6 +1,7 @@
-//! An agent, as the clients of the fronts name it; theirs are recordings.
+//! The `Agent` that the shared speakers expect. In the tests of the fronts it is a recording; here it is a
+//! real program.
 
-/// An agent to be driven over one of its wires.
+/// An agent and the driver to use with it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Agent {
     pub(crate) name: &'static str,

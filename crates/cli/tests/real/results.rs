@@ -1,5 +1,5 @@
-//! What came of a run, for `cargo xtask drift`: a file of results, and the log of each session. They are
-//! written where `AGENTWIRE_REAL_RESULTS` names a directory.
+//! Writes the results for `cargo xtask drift`: a file of results, and the log of each session, in the
+//! directory `AGENTWIRE_REAL_RESULTS`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ pub(crate) fn directory() -> Option<PathBuf> {
     std::env::var_os("AGENTWIRE_REAL_RESULTS").map(PathBuf::from)
 }
 
-/// The logs of a column.
+/// Writes the logs of a column.
 pub(crate) fn record(directory: &Path, place: &Place) {
     place.record(&directory.join(place.agent.name));
 }
@@ -37,7 +37,7 @@ pub(crate) fn write(directory: &Path, agents: &[Agent], versions: &[String], fou
     keep(directory, &json!({ "columns": columns.collect::<Vec<_>>() }));
 }
 
-/// Nothing could be run.
+/// Writes why nothing could run.
 pub(crate) fn skip(directory: &Path, why: &str) {
     keep(directory, &json!({ "skipped": why }));
 }

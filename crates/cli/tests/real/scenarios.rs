@@ -1,4 +1,4 @@
-//! The rows: what a user does with an agent, and what must come of it.
+//! The rows: what a user does with an agent, and what must happen.
 
 mod bad_input;
 mod changes;
@@ -21,21 +21,21 @@ mod unexpected;
 
 use crate::harness::Place;
 
-/// A row of the matrix.
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
-    /// Panics if it does not come out as it must.
+    /// Panics if it fails.
     pub(crate) run: fn(&mut Place),
-    /// Whether its first failure counts.
+    /// Whether the first failure counts.
     pub(crate) is_strict: bool,
 }
 
-/// The programs are not ours: what passes at a second try is reported, and is no failure.
+/// The programs are not ours: a scenario that passes at the second attempt is reported, but is not a
+/// failure.
 const fn retried(name: &'static str, run: fn(&mut Place)) -> Scenario {
     Scenario { name, run, is_strict: false }
 }
 
-/// A row about permissions, rules, trust or secrets: what gets past them once is a breach.
+/// A row about permissions, rules, trust or secrets: getting past them even once is a breach.
 const fn strict(name: &'static str, run: fn(&mut Place)) -> Scenario {
     Scenario { name, run, is_strict: true }
 }

@@ -1,8 +1,7 @@
 //! The official Agent SDKs over the real programs: `cargo test -p agentwire --test real -- sdk`.
 //!
-//! A column is an agent, a row what a client does with an SDK (`../sdks/every_agent.py` and `.mjs`). A
-//! cell is `yes`, or `no` with the words by which the client is refused. The tables stand in
-//! `docs/claude-drop-in.md`.
+//! A column is an agent, a row is what a client does with an SDK (`../sdks/every_agent.py` and `.mjs`). A
+//! cell is `yes`, or `no` with the reason of the refusal. The tables are in `docs/claude-drop-in.md`.
 
 mod column;
 mod words;
@@ -22,7 +21,7 @@ use crate::install::Sdk;
 use crate::matrix::{self, Cell, Found};
 use crate::offline;
 
-/// The word that chooses this part of the program.
+/// The word that selects this part of the program.
 pub(crate) const NAME: &str = "sdk";
 
 const SDKS: [&str; 2] = ["Python", "TypeScript"];
@@ -33,7 +32,6 @@ fn sdk_of(name: &str) -> Sdk {
     if name == SDKS[0] { Sdk::Python } else { Sdk::TypeScript }
 }
 
-/// The columns.
 fn agents() -> Vec<Agent> {
     let is_shown = |agent: &Agent| ["claude", "codex", "gemini"].contains(&agent.name);
     let acp = agents::AGENTS.into_iter().filter(|agent| agent.kind == "acp");
@@ -43,7 +41,7 @@ fn agents() -> Vec<Agent> {
     all
 }
 
-/// The rows of an SDK, as its file has them.
+/// The rows of an SDK, read from its source file.
 fn rows(sdk: &str) -> Vec<&'static str> {
     if sdk == SDKS[0] {
         let source = include_str!("../sdks/every_agent.py");
@@ -87,7 +85,7 @@ pub(crate) fn run(words: &[String]) -> ExitCode {
     install();
     let launcher = offline::launcher();
     let found = Mutex::new(BTreeMap::<&str, Found>::new());
-    // What takes longest first.
+    // The slowest first.
     let queue: Vec<_> = agents.iter().zip(&programs).rev().collect();
     matrix::side_by_side(queue, |(agent, program)| {
         for (sdk, cells) in play(agent, program, launcher.as_deref(), &wanted) {
@@ -129,7 +127,7 @@ fn install() {
     }
 }
 
-/// One column: the cells of each SDK.
+/// Runs one column and returns the cells of each SDK.
 fn play(
     agent: &Agent,
     program: &Path,
@@ -173,7 +171,7 @@ fn play(
                 eprintln!("{} · {sdk} · {row}: not played: {status}", agent.name);
                 Cell::Fails("not played".to_owned())
             });
-            // It cannot be said of which row.
+            // It is unknown which row caused it.
             if let Some(trouble) = &trouble {
                 *cell = Cell::Fails(trouble.clone());
             }

@@ -1,4 +1,4 @@
-//! One session over HTTP: what it said so far, and what is waited for.
+//! One session over HTTP: its events so far, and ways to wait for more.
 
 use std::time::Instant;
 
@@ -10,10 +10,10 @@ pub(crate) struct Talk<'p> {
     place: &'p Place,
     pub(crate) id: String,
     pub(crate) events: Vec<Value>,
-    /// How many of them were looked at.
+    /// How many of them were checked.
     seen: usize,
     after: u64,
-    /// Where the turn begins that is looked at.
+    /// The index at which the current turn starts.
     turn: usize,
 }
 
@@ -22,7 +22,7 @@ impl<'p> Talk<'p> {
         Self { place, id: id.to_owned(), events: Vec::new(), seen: 0, after: 0, turn: 0 }
     }
 
-    /// The next event that is wanted; those before it are passed over.
+    /// The next event that is wanted. Skips those before it.
     pub(crate) fn until(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let begun = Instant::now();
         loop {
@@ -41,33 +41,30 @@ impl<'p> Talk<'p> {
         }
     }
 
-    /// The next event of that type.
     pub(crate) fn next(&mut self, kind: &str) -> Value {
         self.until(kind, |event| event["type"] == kind)
     }
 
-    /// The end of the turn.
     pub(crate) fn ended(&mut self) -> Value {
         self.until("end of the turn", |event| {
             event["type"] == "turnCompleted" || event["type"] == "turnFailed"
         })
     }
 
-    /// The end of the turn, which must be a good one.
+    /// The end of the turn, which must have succeeded.
     pub(crate) fn completed(&mut self) -> Value {
         let end = self.ended();
         assert_eq!(end["type"], "turnCompleted", "{end}; there was {}", self.digest());
         end
     }
 
-    /// What the agent asks next, and its id.
+    /// The agent's next request, and its id.
     pub(crate) fn asked(&mut self) -> (Value, String) {
         let request = self.next("requestRaised");
         let id = request["requestId"].as_str().expect("an id").to_owned();
         (request, id)
     }
 
-    /// Answers a request.
     pub(crate) fn settle(&self, request: &str, answer: &Value) {
         let path = format!("/v1/sessions/{}/requests/{request}", self.id);
         self.place.ask("POST", &path, answer).expect("it is taken");
@@ -98,7 +95,7 @@ impl<'p> Talk<'p> {
             .expect("a session")
     }
 
-    /// What the agent wrote since the last prompt, its subagents' words left out.
+    /// The agent's text since the last prompt, without its subagents.
     pub(crate) fn text(&self) -> String {
         self.joined("textChunk")
     }
@@ -107,12 +104,11 @@ impl<'p> Talk<'p> {
         self.joined("thinkingChunk")
     }
 
-    /// The events of that type since the last prompt.
     pub(crate) fn of(&self, kind: &str) -> Vec<&Value> {
         self.events[self.turn..].iter().filter(|event| event["type"] == kind).collect()
     }
 
-    /// Whether a call of this turn was denied by the policy or failed: it was tried, and did not run.
+    /// Whether a call of this turn was attempted but did not run: the policy denied it, or it failed.
     pub(crate) fn has_stopped_call(&self) -> bool {
         let denied = |event: &&Value| event["outcome"] == "denied" && event["by"] == "policy";
         let failed = |event: &&Value| event["success"] == false;
@@ -121,13 +117,12 @@ impl<'p> Talk<'p> {
             || !self.of("toolFailed").is_empty()
     }
 
-    /// Ends the session.
     pub(crate) fn stop(&mut self) {
         self.post("stop", &Value::Null);
         self.next("sessionEnded");
     }
 
-    /// All of it, in short, for whoever must find out.
+    /// The last events, shortened, for failure messages.
     pub(crate) fn digest(&self) -> String {
         let short = |event: &Value| {
             let mut event = event.clone();

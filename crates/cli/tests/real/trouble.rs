@@ -1,4 +1,4 @@
-//! What is wrong with a place, on purpose.
+//! Places in which something is wrong on purpose.
 
 use std::fs;
 use std::io::Write as _;
@@ -10,32 +10,31 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::agents::Agent;
 
-/// What is not as it should be.
+/// What is wrong.
 #[derive(Clone, Default)]
 pub(crate) struct Trouble {
-    /// Stands in the place of the agent's program.
+    /// Replaces the agent's program.
     pub(crate) program: Option<PathBuf>,
-    /// Stands in the place of the model server's address.
+    /// Replaces the model server's address.
     pub(crate) url: Option<String>,
-    /// Changes what the program reads at its start, and its variables.
+    /// Changes the program's settings and variables.
     pub(crate) set_up: Option<SetUp>,
-    /// What agentwire reads at its start.
+    /// agentwire's settings.
     pub(crate) settings: Option<String>,
 }
 
-/// Gets the home directory, the address of the model server and the variables.
+/// Receives the home directory, the address of the model server and the variables.
 pub(crate) type SetUp = fn(&Path, &str, &mut Variables);
 
-/// Names and values.
 pub(crate) type Variables = Vec<(String, String)>;
 
 impl Trouble {
-    /// A script in place of the program.
+    /// Replaces the program with a script.
     pub(crate) fn script(directory: &Path, text: &str) -> Self {
         Self { program: Some(script(directory, text)), ..Self::default() }
     }
 
-    /// The variables of the agent in this trouble.
+    /// The agent's variables with this trouble.
     pub(crate) fn variables(&self, agent: &Agent, home: &Path, url: &str) -> Variables {
         let url = self.url.as_deref().unwrap_or(url);
         let mut variables = (agent.environment)(home, url);
@@ -46,10 +45,11 @@ impl Trouble {
     }
 }
 
-/// A program that is this script.
+/// Writes a script as an executable program.
 pub(crate) fn script(directory: &Path, text: &str) -> PathBuf {
     let path = directory.join("program");
-    // A file that is open for writing cannot be run; a copy was never.
+    // A file that is open for writing cannot be executed, so the script is written under another name
+    // first.
     let draft = directory.join("program.draft");
     let mut file = fs::File::create(&draft).expect("a file");
     writeln!(file, "#!/bin/sh\n{text}").expect("a file");
@@ -59,24 +59,22 @@ pub(crate) fn script(directory: &Path, text: &str) -> PathBuf {
     path
 }
 
-/// Takes a variable away.
 pub(crate) fn unset(variables: &mut Variables, name: &str) {
     variables.retain(|(own, _)| own != name);
 }
 
-/// Changes a file of the program's.
 pub(crate) fn rewrite(path: &Path, change: impl FnOnce(String) -> String) {
     let text = fs::read_to_string(path).expect("a file");
     fs::write(path, change(text)).expect("a file");
 }
 
-/// An address at which nobody listens.
+/// An address where nobody listens.
 pub(crate) fn closed() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
     format!("http://{}", listener.local_addr().expect("an address"))
 }
 
-/// Somebody who hangs up on whoever calls, and counts the calls.
+/// A server that closes every connection and counts them.
 pub(crate) struct HangUp {
     pub(crate) url: String,
     calls: Arc<AtomicUsize>,

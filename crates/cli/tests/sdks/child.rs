@@ -1,4 +1,4 @@
-//! A program that must come to its end in time, and whoever it left.
+//! Runs a program with a deadline, and finds the processes it leaves.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -10,13 +10,13 @@ use tokio::time::timeout;
 
 use crate::shared::marked;
 
-/// How long what was started may outlive its client. Long, for a loaded machine.
+/// How long a process may outlive its client. Generous, for a loaded machine.
 const SURVIVAL: Duration = Duration::from_secs(10);
 
 const KILLED: &str = "killed at the deadline";
 
-/// Runs it to its end, or kills it at the deadline: whether it went well, and all that it said.
-/// What it says goes to a file, so that nobody who holds its pipes keeps us waiting.
+/// Runs a program to its end, or kills it at the deadline. An error contains all its output. The output
+/// goes to a file, so that a process that still holds its pipes does not keep us waiting.
 pub(crate) async fn run(
     mut command: Command,
     deadline: Duration,
@@ -40,7 +40,7 @@ pub(crate) async fn run(
     if ended == "exit status: 0" { Ok(()) } else { Err(format!("{ended}\n{said}")) }
 }
 
-/// Waits until nobody who knows the mark is left. Whoever stays is killed and told of.
+/// Waits until no process with the mark is left. Kills those that stay, and panics.
 pub(crate) async fn assert_none_left(mark: &str) {
     let begun = Instant::now();
     let mut left = marked(mark);

@@ -1,4 +1,4 @@
-//! Every route of the server's description is tried, with data that it allows and data that it does not.
+//! Tries every route of the server's OpenAPI description, with valid and invalid data.
 
 use std::time::Duration;
 
@@ -22,7 +22,8 @@ async fn the_server_is_as_it_is_described() {
     let token = format!("Authorization: Bearer {}", server.token);
     command.args(["run", &address, "--header", &token]);
     command.args(["--phases", "examples,coverage,fuzzing", "--max-examples", "12"]);
-    // What a schema cannot say (which modes an agent has, that a socket is wanted) is refused all the same.
+    // Data that the schema allows may still be refused: a schema cannot say which modes an agent has, or
+    // that a WebSocket is required.
     command.args(["--checks", "all", "--exclude-checks", "positive_data_acceptance"]);
     command.args(["--generation-deterministic", "--no-color"]);
     command.args(["--continue-on-failure", "--request-timeout", "30"]);
@@ -34,7 +35,7 @@ async fn the_server_is_as_it_is_described() {
     if let Err(said) = ended {
         panic!("{said}");
     }
-    // Nothing of the description was left out.
+    // Every route of the description was tested.
     let (tested, all) = said
         .lines()
         .find_map(|line| line.trim().strip_prefix("Selected: ")?.split_once('/'))

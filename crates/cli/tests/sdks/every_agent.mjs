@@ -11,10 +11,10 @@ import { z } from "zod";
 
 const [, , names, cli] = process.argv;
 const WORDS = JSON.parse(process.env.AGENT_WORDS);
-// Gemini cannot go on with a session in the minute in which it began.
+// Gemini cannot resume a session in the minute in which the session started.
 const PATIENCE = 150_000;
 // What agentwire says of what an agent cannot do.
-const REFUSAL = /[^\n]*(?:is not supported with \w+|\w+ cannot take |is not supported here)[^\n]*/;
+const REFUSAL = /[^\n]*(?:is not supported with \w+|\w+ does not support |is not supported here)[^\n]*/;
 const IMAGE =
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
 const SEPARATORS = "a\u2028b\u2029c";

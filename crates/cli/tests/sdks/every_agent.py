@@ -31,10 +31,10 @@ from claude_agent_sdk import (
 from conversation import CLI, blocks, calls, last, raised, results, text, turn
 
 WORDS = json.loads(os.environ["AGENT_WORDS"])
-# Gemini cannot go on with a session in the minute in which it began.
+# Gemini cannot resume a session in the minute in which the session started.
 PATIENCE = 150
 # What agentwire says of what an agent cannot do.
-REFUSAL = re.compile(r"[^\n]*(?:is not supported with \w+|\w+ cannot take |is not supported here)[^\n]*")
+REFUSAL = re.compile(r"[^\n]*(?:is not supported with \w+|\w+ does not support |is not supported here)[^\n]*")
 IMAGE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
 SEPARATORS = "a\u2028b\u2029c"
 UNKNOWN = "00000000-0000-4000-8000-000000000000"

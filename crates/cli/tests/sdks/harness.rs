@@ -1,4 +1,4 @@
-//! The home of a scenario: the `claude` that it drives, and the agent behind.
+//! The home of a scenario: the `claude` that it drives, and the agent behind it.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -12,7 +12,7 @@ use crate::shared::{AGENTWIRE, Home, Server};
 
 const DEADLINE: Duration = Duration::from_secs(90);
 
-/// Who answers. All but the demo agent are recordings, named by their fixture.
+/// The agent. All except the demo agent are recordings, named by their fixture.
 #[derive(Clone, Copy)]
 pub(crate) enum Agent {
     Demo,
@@ -37,7 +37,7 @@ impl SdkHome {
         self.home.root()
     }
 
-    /// Runs the scenario. It must end well, in time, and leave no process.
+    /// Runs the scenario. It must succeed in time and leave no process.
     pub(crate) async fn play(self, mut command: Command, scenario: &str) {
         let home = self.path();
         command.arg(scenario).arg(home.join("claude")).current_dir(home.join("work"));
@@ -60,8 +60,7 @@ impl SdkHome {
         }
     }
 
-    /// Puts a program there that plays this recording, whatever its arguments, and writes down what it is
-    /// told.
+    /// Installs a program that plays this recording for any arguments and logs its stdin.
     fn recorded(&self, name: &'static str, recording: &str, command: &mut Command) -> &'static str {
         let file = self.path().join("recording.jsonl");
         fs::write(&file, recording).unwrap();
@@ -74,7 +73,7 @@ impl SdkHome {
     }
 }
 
-/// A server for programs that others wrote. It finds no agent but the demo agent.
+/// A server for third-party programs. It finds no agent except the demo agent.
 pub(crate) fn serve(home: &Home) -> Server {
     Server::launch(home.clone(), &[], &[], |command, _| {
         command.env("PATH", "/nowhere");

@@ -1,9 +1,9 @@
-//! Programs that others wrote drive agentwire: the official Agent SDKs take it for the `claude` program, and
-//! a crawler reads the server's description and tries everything in it, and a TypeScript program is checked
-//! against the declarations made of it.
+//! Third-party programs drive agentwire: the official Agent SDKs use it as the `claude` program, a crawler
+//! tries everything in the server's OpenAPI description, and a TypeScript program is checked against the
+//! declarations generated from it.
 //!
-//! A test runs one scenario of `scenarios.py` or `scenarios.mjs`. The SDKs are fetched by the first that
-//! needs them (`install.rs`).
+//! Each test runs one scenario of `scenarios.py` or `scenarios.mjs`. The first test that needs the SDKs
+//! installs them (`install.rs`).
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -41,7 +41,6 @@ macro_rules! scenarios {
             use crate::install::Sdk;
             use crate::harness::Agent::*;
 
-            /// The scenarios that are run.
             pub(super) const NAMES: &[&str] = &[$($(stringify!($name)),+),+];
 
             $($(#[tokio::test]
@@ -74,7 +73,7 @@ scenarios! {
     }
 }
 
-/// Node 24 and later take U+2028 for the end of a line.
+/// Node 24 and later treat U+2028 as the end of a line.
 #[tokio::test]
 async fn separators_where_lines_end_at_them() {
     play(Sdk::TypeScriptOnNode24, Agent::Demo, "separators").await;

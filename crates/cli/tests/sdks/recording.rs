@@ -1,22 +1,20 @@
-//! Fixtures hold what an agent wrote. Here its client is put back in, for `agentwire play`.
+//! Fixtures contain what an agent wrote. This adds the client's side, for `agentwire play`.
 
 use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
 
-/// Turns of `codex app-server`.
 pub(crate) fn codex(fixture: &str) -> String {
     woven("codex", fixture, &["thread/start", "turn/start"])
 }
 
-/// Turns of an ACP agent.
 pub(crate) fn acp(fixture: &str) -> String {
     woven("acp", fixture, &["session/new", "session/prompt"])
 }
 
-/// The client asks for the next thing at once when it has the answer to the last, and answers what it is
-/// asked. Further turns it begins where the agent answers for them.
+/// The client sends its next call as soon as the last one is answered, and answers the agent's requests. It
+/// starts further turns where the agent answers them.
 fn woven(dialect: &str, fixture: &str, [open, prompt]: &[&str; 2]) -> String {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../dialects/fixtures");
     let agent =
@@ -28,7 +26,7 @@ fn woven(dialect: &str, fixture: &str, [open, prompt]: &[&str; 2]) -> String {
     let client = |line: &Value| format!("{{\"dir\":\"in\",\"line\":{line}}}\n");
     let request =
         |number: usize, method: &str| client(&json!({ "id": answers[number], "method": method }));
-    // Recorded with another policy than the one that agentwire asks for and insists on.
+    // Replaces the recorded approval policy with the one that agentwire requires.
     let asking = |text: &str| {
         text.replace(r#""approvalPolicy":"on-request""#, r#""approvalPolicy":"untrusted""#)
     };

@@ -1,5 +1,5 @@
-//! The TypeScript declarations are those of the server's description, and a program that is written
-//! against them holds a conversation with a real server.
+//! The TypeScript declarations match the server's OpenAPI description, and a program written against them
+//! holds a conversation with a real server.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -14,7 +14,7 @@ use crate::shared::{Home, SDKS};
 
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// How a careful project checks its programs.
+/// How a strict project checks its programs.
 const STRICT: [&str; 9] = [
     "--strict",
     "--exactOptionalPropertyTypes",
@@ -27,10 +27,10 @@ const STRICT: [&str; 9] = [
     "--noEmit",
 ];
 
-/// How the example says that it is built.
+/// The build command in the example's own comment.
 const BUILT: &str = "tsc --module nodenext --outDir out chat.mts && node out/chat.mjs";
 
-/// Run with `AGENTWIRE_UPDATE=1` to write the declarations anew.
+/// Run with `AGENTWIRE_UPDATE=1` to rewrite the declarations.
 #[tokio::test]
 async fn declarations_are_current() {
     if !SDKS.is_on() {
@@ -42,7 +42,7 @@ async fn declarations_are_current() {
     command
         .arg(schema().join("openapi.json"))
         .args(["--root-types", "--root-types-no-schema-prefix"])
-        // What has a default may be left out; what is always told is required by its schema.
+        // Fields with a default may be omitted. Fields that are always sent are required by their schema.
         .args(["--default-non-nullable", "false"])
         .args(["--output", "made.d.ts"]);
     succeeds(command, home.root()).await;
@@ -77,7 +77,7 @@ async fn a_program_of_the_declarations_holds_a_conversation() {
     let mut command = program(&packages, home, "typescript/bin/tsc");
     command.args(STRICT).arg("examples/chat.mts");
     succeeds(command, home).await;
-    // What the declarations do not have is refused.
+    // Fields that are not declared are errors.
     let wrong = example.replace("event.content", "event.contents");
     fs::write(home.join("examples/wrong.mts"), wrong).unwrap();
     let mut command = program(&packages, home, "typescript/bin/tsc");
@@ -103,7 +103,7 @@ async fn a_program_of_the_declarations_holds_a_conversation() {
     }
 }
 
-/// The least that each command wants is all that its declaration wants.
+/// A declaration requires only the fields that its command requires.
 #[tokio::test]
 async fn what_may_be_left_out_is_optional_in_the_declarations() {
     if !SDKS.is_on() {
@@ -147,7 +147,7 @@ fn schema() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schema").canonicalize().unwrap()
 }
 
-/// A program of a package, in an empty environment.
+/// A program of a package, in a clean environment.
 fn program(packages: &Path, home: &Path, name: &str) -> Command {
     let mut command = Command::new("node");
     command.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", home);

@@ -1,4 +1,4 @@
-//! Who is let in, and with what.
+//! Who may connect, and what they need.
 
 mod answers;
 mod audit;
@@ -21,8 +21,7 @@ use serde_json::json;
 
 use crate::shared::Server;
 
-/// Without a token nothing is answered but `/healthz` and the page's files; whatever the route, method
-/// or path.
+/// Without a token, only `/healthz` and the page's files are served, whatever the route, method or path.
 #[test]
 fn nothing_is_open() {
     let server = Server::start();

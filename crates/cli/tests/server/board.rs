@@ -274,7 +274,7 @@ fn a_socket_closes_with_a_reason() {
     assert_eq!(talks.farewell(), (1009, "the message is too long".to_owned()));
     let mut socket = server.socket(&format!("/ws/sessions/{hangs}"));
     assert_eq!(server.stop(), Some(0));
-    assert_eq!(socket.farewell(), (1001, "the server stops".to_owned()));
+    assert_eq!(socket.farewell(), (1001, "the server is stopping".to_owned()));
 }
 
 /// A connection on which nothing happens is taken for dead after a while.

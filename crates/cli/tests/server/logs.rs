@@ -70,7 +70,7 @@ fn a_log_of_json_tells_what_happened_and_no_secret() {
     ]);
     for (session, request, outcome) in [(&session, json!(id), "denied"), (&other, asked, "allowed")]
     {
-        let answered = ("message", json!("a request is answered"));
+        let answered = ("message", json!("request answered"));
         found(&[
             info(),
             answered.clone(),
@@ -82,15 +82,11 @@ fn a_log_of_json_tells_what_happened_and_no_secret() {
         let lines = told.iter().filter(|line| line["message"] == answered.1);
         assert_eq!(lines.filter(|line| line["request"] == request).count(), 1, "{said}");
     }
+    found(&[info(), ("message", json!("client refused")), ("why", json!("unknown token"))]);
     found(&[
         info(),
         ("message", json!("client refused")),
-        ("why", json!("the token is not known")),
-    ]);
-    found(&[
-        info(),
-        ("message", json!("client refused")),
-        ("why", json!("this server is not known by that Host; --host adds a name to it")),
+        ("why", json!("the Host header does not name this server; add the name with --host")),
     ]);
     found(&[info(), ("message", json!("stopping"))]);
     let request = found(&[

@@ -324,7 +324,7 @@ fn what_a_body_says_is_heard() {
     // What the agent cannot take is refused in its own name.
     let body = json!({ "method": "nope" });
     let unsupported = server.ask("POST", &place("query"), Some(&body)).json();
-    assert_eq!(unsupported["detail"], "demo cannot take the query nope");
+    assert_eq!(unsupported["detail"], "demo does not support the query nope");
     assert_eq!(server.ask("POST", &place("stop"), None).status, 200);
 }
 

@@ -1,4 +1,4 @@
-//! A client of Claude's stream-json wire: of the demo agent, and of `agentwire claude`.
+//! A client of Claude's stream-json wire, for the demo agent and `agentwire claude`.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,6 @@ use super::{Ended, Program};
 
 pub(crate) struct ClaudeClient {
     program: Program,
-    /// Every line that was read so far.
     pub(crate) written: Vec<String>,
 }
 
@@ -15,7 +14,7 @@ impl ClaudeClient {
         Self { program, written: Vec::new() }
     }
 
-    /// Sends a line. Whether it is still read, the output shows.
+    /// Sends a line. Ignores a closed stdin: the output shows whether the program still reads.
     pub(crate) fn send_raw(&mut self, line: &str) {
         self.program.bytes(format!("{line}\n").as_bytes());
     }
@@ -32,7 +31,6 @@ impl ClaudeClient {
         }));
     }
 
-    /// Sends a control request and waits for its answer.
     pub(crate) fn control(&mut self, request: Value) -> Value {
         let id = format!("client-{}", self.written.len());
         self.request(&id, request);
@@ -42,7 +40,7 @@ impl ClaudeClient {
         self.until(answers)["response"].clone()
     }
 
-    /// Sends a control request and does not wait.
+    /// Sends a control request without waiting for its answer.
     pub(crate) fn request(&mut self, id: &str, request: Value) {
         let mut line = json!({ "type": "control_request", "request_id": id });
         line["request"] = request;
@@ -60,7 +58,6 @@ impl ClaudeClient {
         self.send(&json!({ "type": "control_response", "response": settled }));
     }
 
-    /// The next line; `None` at the end of the output.
     pub(crate) fn next_line(&mut self) -> Option<String> {
         let written = &self.written;
         let why = || format!("the program is silent; it said:\n{}", written.join("\n"));
@@ -69,13 +66,12 @@ impl ClaudeClient {
         Some(line)
     }
 
-    /// The next line, which must be JSON.
     pub(crate) fn read(&mut self) -> Value {
         let line = self.next_line().expect("one more line");
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
     }
 
-    /// The next line that fits; those before it, and lines that are not JSON, are passed over.
+    /// The next line that fits. Skips the lines before it, and lines that are not JSON.
     pub(crate) fn until(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
         while let Some(line) = self.next_line() {
             let Ok(line) = serde_json::from_str(&line) else { continue };
@@ -98,12 +94,12 @@ impl ClaudeClient {
         self.until(|line| line["type"] == "result")
     }
 
-    /// A whole turn in which everything is allowed; all its lines.
+    /// Runs a turn, allows everything, and returns all its lines.
     pub(crate) fn turn(&mut self, prompt: &str) -> Vec<Value> {
         self.turn_with(prompt, |_| Some(json!({ "behavior": "allow" })))
     }
 
-    /// A whole turn; `reply` answers requests, or leaves them alone.
+    /// Runs a turn. `reply` answers requests, or leaves them open.
     pub(crate) fn turn_with(
         &mut self,
         prompt: &str,
@@ -142,8 +138,7 @@ impl ClaudeClient {
         self.program.kill();
     }
 
-    /// Closes stdin, reads to the end of the output, and waits for the end.
-    /// The exit code, and what was said on stderr.
+    /// Closes stdin, reads stdout to its end, and waits for the exit. Returns the exit code and stderr.
     pub(crate) fn end(&mut self) -> (Option<i32>, String) {
         self.close_stdin();
         while self.next_line().is_some() {}
@@ -151,7 +146,8 @@ impl ClaudeClient {
         (code, stderr)
     }
 
-    /// Closes stdin: what it still says, all of it JSON, and its exit code. It says nothing on stderr.
+    /// Closes stdin. Returns the rest of stdout, which must be JSON, and the exit code. Stderr must be
+    /// empty.
     pub(crate) fn rest(mut self) -> (Vec<Value>, Option<i32>) {
         let read = self.written.len();
         let (code, stderr) = self.end();

@@ -1,7 +1,7 @@
-//! Examples in documents: `jsonl client` blocks are said, `jsonl server` blocks are expected.
+//! Exchanges examples in documents: `jsonl client` blocks are sent, `jsonl server` blocks are expected.
 //!
-//! A section is a connection of its own. A line of the server need only name the fields it is about;
-//! `$name` is whatever stood there first.
+//! Each section is a separate connection. A line of the server needs to contain only the fields it shows;
+//! `$name` matches anything, and has the same value everywhere.
 
 use std::collections::BTreeMap;
 
@@ -9,16 +9,16 @@ use serde_json::Value;
 
 type Names = BTreeMap<String, Value>;
 
-/// A client of the program that the document is about.
+/// A client of the documented program.
 pub(crate) trait Wire {
     fn say(&mut self, line: &[u8]);
     fn read(&mut self) -> Value;
-    /// Whether a line that is not shown may stand there.
+    /// Whether this line may arrive although the document does not show it.
     fn may_pass(&self, said: &Value) -> bool;
     fn close(self);
 }
 
-/// Exchanges the examples of a document of this folder; gives how many lines it shows.
+/// Exchanges the examples of a document in docs/protocols. Returns how many lines it shows.
 pub(crate) fn exchange<W: Wire>(document: &str, connect: impl Fn() -> W) -> usize {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/protocols/");
     let text = std::fs::read_to_string(format!("{folder}{document}")).expect("the document");
@@ -70,7 +70,7 @@ fn holds(seen: &Value, expected: &Value, names: &mut Names) -> bool {
         (Value::Object(seen), Value::Object(expected)) => expected
             .iter()
             .all(|(key, value)| seen.get(key).is_some_and(|seen| holds(seen, value, names))),
-        // An empty list stands for any.
+        // An empty list matches any list.
         (Value::Array(_), Value::Array(expected)) if expected.is_empty() => true,
         (Value::Array(seen), Value::Array(expected)) => {
             seen.len() == expected.len()

@@ -1,4 +1,4 @@
-//! The directories of one test, and the program in them, with nothing of our own environment.
+//! The directories of one test, and the program in them with a clean environment.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -13,8 +13,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 
 pub(crate) const AGENTWIRE: &str = env!("CARGO_BIN_EXE_agentwire");
 
-/// A machine of a test's own: a directory to `work` in, `home`, `bin` first on the path, and `data`, which
-/// the program makes. All is removed with the last clone.
+/// A test's own machine: a directory to `work` in, `home`, `bin` first on the path, and `data`, which the
+/// program creates. Everything is removed with the last clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Home(Arc<TempDir>);
 
@@ -40,12 +40,12 @@ impl Home {
         self.path("data")
     }
 
-    /// Where the program works, without symbolic links.
+    /// The working directory, without symbolic links.
     pub(crate) fn work(&self) -> PathBuf {
         self.path("work").canonicalize().expect("it is there")
     }
 
-    /// Makes a command one of this home alone.
+    /// Gives a command a clean environment in this home.
     pub(crate) fn settle(&self, command: &mut Command) {
         command
             .env_clear()
@@ -59,7 +59,7 @@ impl Home {
             .stderr(Stdio::piped());
     }
 
-    /// The program, with no input.
+    /// The program, without input.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(AGENTWIRE);
         self.settle(&mut command);
@@ -67,12 +67,11 @@ impl Home {
         command
     }
 
-    /// Runs the program to its end.
     pub(crate) fn run(&self, args: &[&str]) -> Output {
         self.command(args).output().expect("the program runs")
     }
 
-    /// What the program prints; it must succeed.
+    /// The program's stdout; it must succeed.
     pub(crate) fn told(&self, args: &[&str]) -> String {
         let output = self.run(args);
         assert!(output.status.success(), "{args:?}: {}", error(&output));
@@ -83,7 +82,7 @@ impl Home {
         serde_json::from_str(&self.told(args)).expect("JSON")
     }
 
-    /// A script of that name, first on the path.
+    /// Writes a script to `bin`, which is first on the path.
     pub(crate) fn program(&self, name: &str, script: &str) -> PathBuf {
         let path = self.path("bin").join(name);
         write_program(&path, script);
@@ -91,7 +90,6 @@ impl Home {
     }
 }
 
-/// Writes a file that can be run.
 pub(crate) fn write_program(path: &Path, script: &str) {
     use std::os::unix::fs::PermissionsExt as _;
     std::fs::write(path, script).expect("a script");
@@ -102,7 +100,6 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("UTF-8")
 }
 
-/// What a program said on stderr.
 pub(crate) fn error(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }

@@ -1,4 +1,4 @@
-//! A client that knows HTTP and WebSockets and no more.
+//! A minimal client for HTTP and WebSockets.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -12,7 +12,6 @@ use tungstenite::{Message, WebSocket};
 
 use super::PATIENCE;
 
-/// An answer.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -25,7 +24,7 @@ impl Answer {
         serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {}", self.text))
     }
 
-    /// The body, which must be a problem with that code.
+    /// The code of the body, which must be a problem.
     pub(crate) fn code(&self) -> String {
         assert_eq!(self.headers["content-type"], "application/problem+json", "{self:?}");
         let body = self.json();
@@ -64,7 +63,7 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    /// Opens one at that path of that address, or gives the status of the refusal.
+    /// Opens a WebSocket, or returns the status of the refusal.
     pub(crate) fn open(
         address: &str,
         path: &str,
@@ -76,7 +75,7 @@ impl Socket {
         }
         let stream = TcpStream::connect(address).expect("it listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a time limit");
-        // What the server says may be as long as it likes.
+        // No limit on what the server sends.
         let config = WebSocketConfig::default().max_message_size(None).max_frame_size(None);
         let stream = MaybeTlsStream::Plain(stream);
         match tungstenite::client::client_with_config(request, stream, Some(config)) {
@@ -96,7 +95,7 @@ impl Socket {
         self.socket.send(Message::text(text)).expect("it listens");
     }
 
-    /// What the server says when it closes, after all else.
+    /// Reads to the end. Returns the server's close code and reason; 1005 if it sent none.
     pub(crate) fn closed(&mut self) -> (u16, String) {
         loop {
             match self.socket.read() {
@@ -110,13 +109,13 @@ impl Socket {
         }
     }
 
-    /// Writes these bytes as they are.
+    /// Writes these bytes unframed.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         let MaybeTlsStream::Plain(stream) = self.socket.get_mut() else { panic!("plain") };
         let _ = stream.write_all(bytes);
     }
 
-    /// The next frame's text; none once the server has closed.
+    /// The text of the next frame; `None` once the server has closed.
     pub(crate) fn next(&mut self) -> Option<String> {
         loop {
             match self.socket.read() {
@@ -128,7 +127,7 @@ impl Socket {
         }
     }
 
-    /// Reads on to the end: the code and the reason with which the server closes.
+    /// Reads to the end. Returns the server's close code and reason, which it must send.
     pub(crate) fn farewell(&mut self) -> (u16, String) {
         loop {
             match self.socket.read() {
@@ -142,7 +141,7 @@ impl Socket {
         }
     }
 
-    /// Waits until the server asks whether anybody is there.
+    /// Waits for a ping of the server.
     pub(crate) fn pinged(&mut self) {
         while !matches!(self.socket.read().expect("it is open"), Message::Ping(_)) {}
     }

@@ -1,4 +1,4 @@
-//! What the test programs share: directories of a test, the program on pipes, a started server.
+//! What the test programs share: a test's directories, the program on pipes, a running server.
 
 mod claude;
 mod home;

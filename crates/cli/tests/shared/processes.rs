@@ -1,15 +1,15 @@
-//! The living processes that a test has to do with.
+//! Finds the processes that belong to a test.
 
 use std::fs;
 use std::path::Path;
 
-/// Those whose arguments name that directory.
+/// Processes with this directory in their arguments.
 pub(crate) fn naming(directory: &Path) -> Vec<String> {
     let directory = directory.display().to_string();
     all().filter(|process| process.args.contains(&directory)).map(|process| process.args).collect()
 }
 
-/// Those that work in that directory, but for this one.
+/// Other processes that work in this directory.
 pub(crate) fn working_in(directory: &Path) -> Vec<String> {
     let directory = directory.canonicalize().expect("a directory");
     let works_there = |process: &Process| {
@@ -20,7 +20,7 @@ pub(crate) fn working_in(directory: &Path) -> Vec<String> {
     others.filter(works_there).map(|Process { pid, args }| format!("{pid} {args}")).collect()
 }
 
-/// Those that carry the mark in their arguments or their environment, but for this one.
+/// Other processes with this mark in their arguments or environment.
 pub(crate) fn marked(mark: &str) -> Vec<(i32, String)> {
     let is_marked = |process: &Process| {
         let environment = fs::read(format!("/proc/{}/environ", process.pid)).unwrap_or_default();

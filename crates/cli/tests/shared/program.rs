@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use super::{Home, PATIENCE, working_in};
 
-/// How many lines are read before a test asks for them.
+/// Lines read ahead of the test.
 const AHEAD: usize = 1 << 16;
 
 pub(crate) struct Program {
@@ -19,7 +19,6 @@ pub(crate) struct Program {
     stderr: Option<JoinHandle<String>>,
 }
 
-/// How the program ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
@@ -27,14 +26,13 @@ pub(crate) struct Ended {
 }
 
 impl Program {
-    /// Starts this command of that home.
     pub(crate) fn start(home: &Home, command: &mut Command) -> Self {
         let mut program = Self::quiet(home, command);
         program.listen();
         program
     }
 
-    /// Starts it, and reads nothing of its stdout yet.
+    /// Starts it without reading its stdout yet.
     pub(crate) fn quiet(home: &Home, command: &mut Command) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the program starts");
@@ -48,7 +46,7 @@ impl Program {
         Self { home: home.clone(), child, stdin, lines: None, stderr: Some(stderr) }
     }
 
-    /// Reads what it says from now on.
+    /// Starts reading its stdout.
     pub(crate) fn listen(&mut self) {
         let mut stdout = BufReader::new(self.child.stdout.take().expect("stdout"));
         let (said, lines) = sync_channel(AHEAD);
@@ -73,7 +71,7 @@ impl Program {
         self.child.id()
     }
 
-    /// Says these bytes; false if it listens no more.
+    /// Writes these bytes; returns false if the program no longer reads.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) -> bool {
         let stdin = self.stdin.as_mut().expect("stdin is open");
         stdin.write_all(bytes).and_then(|()| stdin.flush()).is_ok()
@@ -84,12 +82,13 @@ impl Program {
         assert!(self.bytes(format!("{}\n", line.to_string()).as_bytes()), "it listens no more");
     }
 
-    /// Says all this and then no more, while what it says is read.
+    /// Writes all this and closes stdin, from another thread, so that stdout is read meanwhile.
     pub(crate) fn pour(&mut self, text: String) {
         drop(self.pour_on(text));
     }
 
-    /// Says all this while what it says is read. It hears no more once what comes back is dropped.
+    /// Writes all this from another thread, so that stdout is read meanwhile. Stdin closes when the
+    /// returned handle's value is dropped.
     pub(crate) fn pour_on(&mut self, text: String) -> JoinHandle<ChildStdin> {
         let mut stdin = self.stdin.take().expect("stdin is open");
         std::thread::spawn(move || {
@@ -98,17 +97,16 @@ impl Program {
         })
     }
 
-    /// Says no more.
     pub(crate) fn hang_up(&mut self) {
         self.stdin = None;
     }
 
-    /// The next line; none after the last.
+    /// The next line; `None` after the last.
     pub(crate) fn line(&mut self) -> Option<String> {
         self.line_or(|| String::from("it says nothing"))
     }
 
-    /// The next line. If it does not come in time, the test fails with this reason.
+    /// The next line. If it does not arrive in time, the test fails with this reason.
     pub(crate) fn line_or(&mut self, why: impl Fn() -> String) -> Option<String> {
         match self.lines.as_ref().expect("it is listened to").recv_timeout(PATIENCE) {
             Ok(line) => Some(line),
@@ -117,7 +115,7 @@ impl Program {
         }
     }
 
-    /// Waits until it ends by itself, with its stdin as it is, and gives the exit code.
+    /// Waits until it exits by itself, without closing its stdin. Returns the exit code.
     pub(crate) fn wait(&mut self) -> Option<i32> {
         self.child.wait().expect("it ends").code()
     }
@@ -127,7 +125,7 @@ impl Program {
         self.child.wait().expect("it ends");
     }
 
-    /// Says no more and waits for the end. Nothing may be unread.
+    /// Closes stdin and waits for the exit. Nothing may be unread.
     pub(crate) fn end(&mut self) -> Ended {
         self.hang_up();
         if let Some(line) = self.lines.is_some().then(|| self.line()).flatten() {
@@ -138,7 +136,7 @@ impl Program {
         Ended { code, stderr }
     }
 
-    /// Likewise, and no process of its home is left.
+    /// Like [`Self::end`], and no process may be left in its home.
     pub(crate) fn end_alone(mut self) -> Ended {
         let ended = self.end();
         let deadline = Instant::now() + PATIENCE;

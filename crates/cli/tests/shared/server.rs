@@ -1,4 +1,4 @@
-//! A started server in a home of its own, and what a client asks of it over HTTP.
+//! A running server in its own home, and a client that talks to it over HTTP.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -15,7 +15,7 @@ use super::{AGENTWIRE, Answer, Home, PATIENCE, Socket, naming, read_answer, writ
 pub(crate) struct Server {
     home: Home,
     child: Child,
-    /// What it said when it listened.
+    /// The line it printed when it was ready.
     pub(crate) ready: Value,
     /// `127.0.0.1:PORT`
     pub(crate) http: String,
@@ -23,7 +23,7 @@ pub(crate) struct Server {
     pub(crate) token: String,
     said: Arc<Mutex<String>>,
     listener: Option<JoinHandle<()>>,
-    /// Nobody waits for its agents.
+    /// Dropping it does not wait for its agents.
     is_killed: bool,
 }
 
@@ -36,12 +36,12 @@ impl Server {
         Self::launched(&[], args)
     }
 
-    /// One that another program starts by becoming it.
+    /// A server started through a launcher, which must `exec` it.
     pub(crate) fn launched(launcher: &[&str], args: &[&str]) -> Self {
         Self::launch(Self::home_with(""), launcher, args, |_, _| {})
     }
 
-    /// With these settings, and a command that was changed; the path is that of its home.
+    /// A server with these settings. `change` may change its command; the path is its home.
     pub(crate) fn set_up(
         args: &[&str],
         settings: &str,
@@ -50,31 +50,30 @@ impl Server {
         Self::launch(Self::home_with(settings), &[], args, change)
     }
 
-    /// With these settings; `WORK` in them is the directory that it works in.
+    /// A server with these settings. `WORK` in them becomes its working directory.
     pub(crate) fn with_settings(settings: &str) -> Self {
         Self::launch(Self::home_with(settings), &[], &[], |_, _| {})
     }
 
-    /// Another in the same home.
+    /// Another server in the same home.
     pub(crate) fn beside(&self) -> Self {
         Self::at(&self.home, &[])
     }
 
-    /// Ends it, and starts another in the same home.
+    /// Stops it and starts another in the same home.
     pub(crate) fn again(self) -> Self {
         let home = self.home.clone();
         assert_eq!(self.stop(), Some(0));
         Self::at(&home, &[])
     }
 
-    /// One whose agent `claude` is that script.
+    /// A server whose agent `claude` is this script.
     pub(crate) fn with_script(script: &str) -> Self {
         let server = Self::with_settings("[agents.claude]\ncommand = \"WORK/../home/claude\"\n");
         write_program(&server.home.path("home/claude"), script);
         server
     }
 
-    /// A home with these settings.
     pub(crate) fn home_with(settings: &str) -> Home {
         let home = Home::new();
         let settings = settings.replace("WORK", &home.path("work").display().to_string());
@@ -82,12 +81,11 @@ impl Server {
         home
     }
 
-    /// One in that home.
     pub(crate) fn at(home: &Home, args: &[&str]) -> Self {
         Self::launch(home.clone(), &[], args, |_, _| {})
     }
 
-    /// One that the launcher starts by becoming it, with a command that was changed.
+    /// A server started through a launcher, which must `exec` it. `change` may change the command.
     pub(crate) fn launch(
         home: Home,
         launcher: &[&str],
@@ -123,7 +121,7 @@ impl Server {
                 break found;
             }
         };
-        // What it says later must not fill the pipe.
+        // Later output must not fill the pipe.
         let heard = Arc::clone(&said);
         let listener = std::thread::spawn(move || {
             while lines.read_line(&mut line).is_ok_and(|count| count > 0) {
@@ -144,7 +142,8 @@ impl Server {
         Self { home, child, ready, http, insights, token, said, listener, is_killed: false }
     }
 
-    /// The program in that home, with its settings and the demo agent; another program may start it.
+    /// The program in this home, with its settings and the demo agent, optionally started through a
+    /// launcher.
     pub(crate) fn command(home: &Home, launcher: &[&str]) -> Command {
         let words: Vec<&str> = launcher.iter().copied().chain([AGENTWIRE]).collect();
         let mut command = Command::new(words[0]);
@@ -153,7 +152,7 @@ impl Server {
         command
     }
 
-    /// Makes a command one of that home, with its settings and the demo agent.
+    /// Gives a command the environment and settings of this home, and the demo agent.
     pub(crate) fn settle(home: &Home, command: &mut Command) {
         let settings = home.path("config.toml");
         if !settings.exists() {
@@ -167,7 +166,7 @@ impl Server {
         &self.home
     }
 
-    /// Kills it, waits for nobody else, and gives its address.
+    /// Kills it without waiting for its agents. Returns its address.
     pub(crate) fn kill(mut self) -> String {
         self.is_killed = true;
         self.child.kill().expect("it is killed");
@@ -187,14 +186,14 @@ impl Server {
         self.home.data()
     }
 
-    /// Another verb, in the same home.
+    /// Runs another command of agentwire in the same home.
     pub(crate) fn verb(&self, args: &[&str]) -> String {
         let output = Self::command(&self.home, &[]).args(args).output().expect("it runs");
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).expect("UTF-8").trim().to_owned()
     }
 
-    /// Asks with the operator's token.
+    /// Sends a request with the operator's token.
     pub(crate) fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> Answer {
         self.ask_as(&self.token, method, path, body)
     }
@@ -215,7 +214,7 @@ impl Server {
         self.raw(method, path, &headers, body.as_bytes())
     }
 
-    /// Asks with these headers, beside Host.
+    /// Sends a request with these headers, and Host if it is missing.
     pub(crate) fn raw(
         &self,
         method: &str,
@@ -255,13 +254,13 @@ impl Server {
         answer.json()
     }
 
-    /// A session of the demo agent, and its id.
+    /// Starts a session of the demo agent and returns its id.
     pub(crate) fn session(&self, prompt: &str) -> String {
         let created = self.post("/v1/sessions", &json!({ "agentType": "demo", "prompt": prompt }));
         created["id"].as_str().expect("an id").to_owned()
     }
 
-    /// All events up to the first of that type, by waiting pages.
+    /// All events up to the first of this type, read by long polls.
     pub(crate) fn until(&self, session: &str, kind: &str) -> Vec<Value> {
         let (mut events, mut after) = (Vec::new(), 0);
         let begun = Instant::now();
@@ -280,7 +279,7 @@ impl Server {
         }
     }
 
-    /// Waits until a turn of that session is over that ended after that event.
+    /// Waits for the end of a turn after this event.
     pub(crate) fn until_turn(&self, session: &str, mut after: u64) {
         let begun = Instant::now();
         loop {
@@ -295,7 +294,6 @@ impl Server {
         }
     }
 
-    /// Waits until a request of that session is open.
     pub(crate) fn until_open(&self, session: &str) {
         let begun = Instant::now();
         while self.get(&format!("/v1/sessions/{session}"))["openRequests"] == 0 {
@@ -303,7 +301,6 @@ impl Server {
         }
     }
 
-    /// A WebSocket at that path of the main address.
     pub(crate) fn socket(&self, path: &str) -> Socket {
         self.socket_at(&self.http, path, &[("authorization", &format!("Bearer {}", self.token))])
             .expect("the socket opens")
@@ -318,7 +315,7 @@ impl Server {
         Socket::open(address, path, headers)
     }
 
-    /// A WebSocket at that path, as the wire that it is.
+    /// A WebSocket at this path, as a raw stream.
     pub(crate) fn upgraded(&self, path: &str) -> TcpStream {
         let mut stream = self.stream();
         let head = format!(
@@ -338,7 +335,7 @@ impl Server {
         stream
     }
 
-    /// The events of a session after that number, as a stream gives them.
+    /// The events of a session after this number, from an event stream.
     pub(crate) fn events(&self, path: &str, after: u64) -> impl Iterator<Item = Value> + use<> {
         let mut stream = self.stream();
         let head = format!(
@@ -357,12 +354,12 @@ impl Server {
             .map(|data| serde_json::from_str(&data).expect("JSON"))
     }
 
-    /// What it has said on stderr so far.
+    /// Stderr so far.
     pub(crate) fn said(&self) -> String {
         self.said.lock().expect("no panic").clone()
     }
 
-    /// Tells it to end, and gives its exit code and all that it said.
+    /// Stops it. Returns its exit code and all of stderr.
     pub(crate) fn stop_and_hear(mut self) -> (Option<i32>, String) {
         let said = Arc::clone(&self.said);
         let listener = self.listener.take();
@@ -372,7 +369,7 @@ impl Server {
         (code, said)
     }
 
-    /// Tells it to end, and gives its exit code.
+    /// Stops it. Returns its exit code.
     pub(crate) fn stop(mut self) -> Option<i32> {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
@@ -386,7 +383,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        // An agent that is just being killed could still write where nothing is to be left.
+        // An agent that is being killed could still write files into a home that is being removed.
         let begun = Instant::now();
         let is_used = || !self.is_killed && !naming(self.home.root()).is_empty();
         while is_used() && begun.elapsed() < PATIENCE {

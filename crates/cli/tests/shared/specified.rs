@@ -1,10 +1,10 @@
-//! What the specifications let a server say to pages: the insights wire and the board.
+//! What servers may send to pages according to the specifications: the insights wire and the board.
 
 use serde_json::Value;
 
 const USAGE: &str = "cache_creation_tokens cache_read_tokens cost_usd input_tokens output_tokens";
 
-/// The specification's messages: all of their fields, and those that may be null.
+/// The specification's messages: all their fields, and those that may be null.
 const MESSAGES: &[(&str, &str, &str)] = &[
     ("session.created", "session_id", ""),
     (
@@ -28,14 +28,14 @@ const MESSAGES: &[(&str, &str, &str)] = &[
     ("error", "agent_id code message session_id", "agent_id session_id"),
 ];
 
-/// Fails on what the specification of the insights wire does not say.
+/// Panics on a frame that the specification of the insights wire does not allow.
 pub(crate) fn insights(frame: &Value) {
     let names = |value: &Value| {
         let names: Vec<&str> =
             value.as_object().expect("an object").keys().map(String::as_str).collect();
         names.join(" ")
     };
-    // The client's id is not said back.
+    // The client's id is not repeated.
     assert_eq!(names(frame), "payload type", "{frame}");
     let known = MESSAGES.iter().find(|(kind, ..)| frame["type"] == *kind);
     let (_, fields, nullable) = known.unwrap_or_else(|| panic!("{frame}"));
@@ -54,7 +54,7 @@ pub(crate) fn insights(frame: &Value) {
     }
 }
 
-/// Fails on what is no event of the board, §3.3 and §3.4.
+/// Panics on anything that is not an event of the board (§3.3, §3.4).
 pub(crate) fn board(event: &Value, session: &str) {
     let names: Vec<&String> = event.as_object().expect("an object").keys().collect();
     assert_eq!(names, ["id", "payload", "sessionId", "timestamp", "type"], "{event}");

@@ -1,4 +1,4 @@
-//! We drive an ACP agent: what is known of its session, and the way of each line.
+//! Drives an ACP agent: the state of its session, and the dispatch of each line.
 
 mod call_effects;
 mod commands;
@@ -32,68 +32,62 @@ use crate::ledger::Ledger;
 use crate::recent_ids::Recent;
 use crate::tape::Out;
 
-/// How many requests of ours may wait for their response.
+/// How many of our requests may wait for a response.
 const SENT_LIMIT: usize = 1024;
 
-/// What is known of one session.
+/// The state of one session, across its processes.
 pub(super) struct Translator {
     setup: Setup,
-    /// What was known of the agent when it was started.
+    /// The quirks that were known when the agent was started.
     own: Option<&'static Own>,
-    /// The model that the session was started with, or that the agent then had.
+    /// The model that the session was started with; otherwise the one that the agent first reported.
     first_model: Option<String>,
-    /// The model that the agent was started with.
     launch_model: Option<String>,
-    /// What was asked that the agent tells when it has opened the session.
+    /// Queries that wait for the session to open.
     inquiries: Vec<(Call, &'static str)>,
-    /// What is known of it now that it has told its name.
+    /// The quirks in effect: `own`, or those of the name that the agent reported.
     quirks: Option<&'static Own>,
     ledger: Ledger<Tool, Asked>,
-    /// The agent's own id of the session.
+    /// The agent's id for the session.
     session: Option<String>,
     stage: Stage,
-    /// What comes now was said in an earlier process.
+    /// Incoming content repeats what an earlier process sent.
     replaying: bool,
-    /// `agentCapabilities`
     capabilities: serde_json::Value,
     auth_methods: Option<Json<'static>>,
     mode: Choice,
     model: Choice,
-    /// What clients see while the agent is in the mode that asks: their name of a mode of the gateway.
+    /// The gateway mode, as the client named it; shown while the agent is in the mode that asks.
     shown_mode: Option<String>,
-    /// The mode that clients were last told.
+    /// The mode last reported to clients.
     told_mode: Option<String>,
-    /// `availableCommands`, as last told.
     commands: Option<Json<'static>>,
-    /// The block of text or thought that is open: the wire has no word for its end.
+    /// The open block of text or thought. The wire does not mark its end.
     block: Option<Block>,
     /// Calls that wait for their arguments, oldest first.
     held: Vec<Held>,
     agents: Agents,
-    /// Whether the turn has brought anything.
+    /// Whether the turn has produced output.
     has_output: bool,
-    /// Whether the turn was told to stop.
+    /// An interrupt was sent to the running turn.
     interrupted: bool,
-    /// Whether the process has another session, and whether that was the last to say something.
+    /// Whether the process has another session, and whether that session sent the latest content.
     has_other_session: bool,
     other_spoke: bool,
-    /// What the session cost so far, and at the end of the last turn.
+    /// The session's total cost: as last reported, and at the end of the last turn.
     cost: Option<f64>,
     cost_before: f64,
-    /// Tool calls that have started: a late word does not open them again.
+    /// Tool calls that have started, so that a late update does not reopen them.
     started_tools: Recent,
-    /// Requests that were raised: the agent may use an id again.
+    /// Requests that were raised. The agent may reuse an id.
     raised_requests: Recent,
-    /// What is put before the next prompt.
     preface: Option<String>,
-    /// Prompts that wait for the session or for the turn's end.
+    /// Prompts that wait for the session to open or the turn to end.
     queue: VecDeque<Prompt>,
-    /// Our requests that have no response yet.
     sent: BTreeMap<u64, Sent>,
     next_id: u64,
 }
 
-/// A request of ours.
 enum Sent {
     Initialize,
     /// `session/new`, `session/load`, `session/resume` or `session/fork`.
@@ -101,32 +95,30 @@ enum Sent {
         replays: bool,
     },
     Prompt,
-    /// A new mode or model.
     Setting {
         setting: Setting,
         value: String,
-        /// What clients see in place of the mode.
+        /// The name that clients see instead of the mode.
         shown: Option<String>,
         waiter: Waiter,
     },
-    /// What a client asked for; the result is its reply.
+    /// A client's query; the result becomes its reply.
     Query {
         method: &'static str,
         call: Option<Call>,
     },
 }
 
-/// What waits for a setting to be taken.
+/// Who waits for the agent to accept a setting.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Waiter {
-    /// The session is not ready before.
+    /// The session is not ready until then.
     Opening,
     Call(Call),
-    /// The call has failed already.
+    /// The call has already failed.
     Nobody,
 }
 
-/// What can be set in a session.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Setting {
     Mode,
@@ -171,17 +163,15 @@ impl Translator {
         }
     }
 
-    /// The agent's name in refusals.
+    /// The agent's name in error messages.
     fn name(&self) -> &'static str {
         launch::name(self.own)
     }
 
-    /// Whether the agent is known to have that quirk.
     fn has(&self, quirk: impl FnOnce(&Own) -> bool) -> bool {
         self.quirks.is_some_and(quirk)
     }
 
-    /// Writes a request of ours.
     fn send(
         &mut self,
         method: &str,
@@ -199,7 +189,7 @@ impl Translator {
     }
 
     fn overloaded(&self) -> GatewayError {
-        let message = format!("{} has too many requests to answer", self.name());
+        let message = format!("{} has too many unanswered requests", self.name());
         GatewayError::new(ErrorCode::Overloaded, message)
     }
 
@@ -213,7 +203,7 @@ impl Translator {
         let known = id.to::<u64>().and_then(|id| self.sent.remove(&id));
         id.carried();
         let failure = error.map(|error| error.to().unwrap_or_default());
-        // A recording does not show what was asked: the shape of the result tells.
+        // A recording does not contain our requests, so recognise the response by its shape.
         let sent = match known {
             Some(sent) => sent,
             None if !out.is_recording() => return,
@@ -273,7 +263,7 @@ impl Translator {
         if let Some(failure) = failure {
             let of_turn = failure.code.is_some_and(|code| match self.ledger.turn_is_open() {
                 true => may_fail_a_prompt(code),
-                // A positive code is the HTTP status of a failed call of the model.
+                // A positive code is the HTTP status of a failed model call.
                 false => code > 0,
             });
             return match of_turn {
@@ -314,7 +304,7 @@ impl AgentTranslator for Translator {
             (Some(method), Some(id)) => self.request(method, id, message.params, out),
             (Some(method), None) => self.notification(method, message.params, out),
             (None, Some(id)) => self.response(id, message.result, message.error, out),
-            // What the agent could not read has no id.
+            // An error about a line that the agent could not read has no id.
             (None, None) => {
                 let failure = message.error.and_then(Value::to);
                 failure.into_iter().for_each(|failure| out.emit(error_event(&failure)));
@@ -368,17 +358,18 @@ impl AgentTranslator for Translator {
     }
 }
 
-/// Whether a prompt can fail so. Of the codes that JSON-RPC reserves, those of a request that is
-/// malformed or of a method that is missing belong to something else that was asked meanwhile.
+/// Whether a prompt can fail with this code. Of the codes that JSON-RPC reserves, only internal error and
+/// auth required count: the others, such as a malformed request or a missing method, belong to another
+/// request that was sent meanwhile.
 fn may_fail_a_prompt(code: i64) -> bool {
     const INTERNAL_ERROR: i64 = -32603;
     const AUTH_REQUIRED: i64 = -32000;
     !(-32768..=-32000).contains(&code) || matches!(code, INTERNAL_ERROR | AUTH_REQUIRED)
 }
 
-/// What a failure says in words, and the agent's own name of it.
+/// The failure's message, and the agent's name for it.
 fn words(failure: &Failure<'_>) -> (String, Option<String>) {
-    let message = failure.message.as_deref().unwrap_or("an error without words");
+    let message = failure.message.as_deref().unwrap_or("an error without a message");
     let code = failure.code.map(|code| code.to_string());
     if let Some((message, status)) = own::api_error(message) {
         return (message, status.or(code));

@@ -1,5 +1,5 @@
-//! What a call of an agent that speaks ACP touches: put together from its input, the changes it shows,
-//! the places it names and the kinds it says. What contradicts itself is unknown.
+//! What a call of an ACP agent touches, combined from its input, the changes it shows, the locations it
+//! names and the kinds it reports. A call that contradicts itself is unknown.
 
 mod hints;
 mod paths;
@@ -16,12 +16,12 @@ use crate::describe::{
 use paths::Named;
 pub(super) use paths::PATH;
 
-/// The tools of an agent of which only the kinds of calls are known. It always asks: the names of modes
-/// that approve are modes of the gateway.
+/// The tools of an agent about which only the kinds of calls are known. It always asks: modes with
+/// approving names are modes of the gateway.
 pub(crate) const TOOLS: AgentTools =
     AgentTools { known: &[], leaves_sandbox: false, shell_moves: false, describe, own_mode };
 
-/// The fields of ACP's tool call, which holds what its input does not tell.
+/// The fields of ACP's tool call, which holds what the input does not contain.
 const ACP_CALL: &[&str] = &[
     "toolCallId",
     "name",
@@ -36,11 +36,11 @@ const ACP_CALL: &[&str] = &[
     "_meta",
 ];
 
-/// Below `_meta` of a call that is judged: fields of which nobody knows what they do.
+/// The key under `_meta` of a judged call for the fields whose effect is unknown.
 const UNKNOWN: &str = "unknownFields";
 
-/// Moves the fields of a call that ACP does not have, and that may change what is done, below its `_meta`.
-/// Whether there are any.
+/// Moves the fields that ACP does not define, and that may change what the call does, under its `_meta`.
+/// Returns whether there are any.
 pub(super) fn set_aside(call: &mut Fields) -> bool {
     let mut unknown = call.clone();
     unknown.retain(|name, _| !ACP_CALL.contains(&name.as_str()));
@@ -54,26 +54,25 @@ pub(super) fn set_aside(call: &mut Fields) -> bool {
     true
 }
 
-/// Whether the address of something that a call shows may be a file.
 pub(super) fn may_be_file(address: &str) -> bool {
     let is_web = |scheme: &str| matches!(scheme.to_ascii_lowercase().as_str(), "http" | "https");
     has_scheme(address) && !address.trim_start().split(':').next().is_some_and(is_web)
 }
 
-/// All that is told of a call.
+/// Everything that is known about a call.
 struct Told<'f> {
-    /// The call itself, if it stands for its input.
+    /// The call itself, if it is given as the input.
     call: Option<&'f Fields>,
-    /// What the tool is called with.
+    /// The tool's arguments.
     raw: Option<&'f Fields>,
-    /// What it is called with, if that has no fields: nobody knows what any of it means.
+    /// The arguments, if they are not an object: their meaning is unknown.
     odd: Option<&'f Value>,
     /// The input looks like a call, but is not this one.
     is_forged: bool,
 }
 
 fn describe<'a>(facts: &CallFacts<'a>) -> Description<'a> {
-    // Titles may be the model's own words, and say nothing of where a command runs.
+    // The model may have written the title, and a title does not say where a command runs.
     Description::of(facts, &[], |tool| look(facts, tool, |_| None))
 }
 
@@ -81,7 +80,7 @@ fn own_mode(mode: &str) -> ApprovalMode {
     gateway_mode(mode).unwrap_or_default()
 }
 
-/// Looks at all of a call. `directory` says where its title runs as a command, if it is one.
+/// Examines all of a call. `directory` returns where the title runs, if it is a command.
 pub(crate) fn look(
     facts: &CallFacts<'_>,
     tool: Option<&'static Tool>,
@@ -113,7 +112,7 @@ pub(crate) fn look(
     let touches = match (shows, &input) {
         (Shows::Nothing, _) => {
             let names_paths = told.names_paths(class);
-            // Without the agent's own name of the tool, only text is certain to touch nothing.
+            // Unless the tool is known by its name, only text is certain to touch nothing.
             let is_text = tool.is_some() || told.raw.is_none_or(paths::is_only_text);
             is_certain &= !names_paths && is_text;
             let names_files = names_paths && told.odd.is_none();
@@ -132,11 +131,11 @@ pub(crate) fn look(
             None => Touches::Unclear,
         },
         (Shows::Guess, _) => told.files(class, true),
-        // Where it names them is not certain, but a rule can deny what it names.
+        // Which fields name files is not certain, but a rule can deny the files that are found.
         (_, _) if names_files(class) => told.files(class, false),
         (_, _) => Touches::Unclear,
     };
-    // A command that stands beside something else is still denied by what it is.
+    // A command next to something else can still be denied for what it is.
     let touches = match touches {
         Touches::Unclear | Touches::Nothing if suspects.contains(&Class::Shell) => command(),
         other => other,
@@ -147,10 +146,9 @@ pub(crate) fn look(
     Seen { class, suspects, touches, is_named: true, ..Seen::default() }
 }
 
-/// How dangerous a class is.
 fn rank(class: Class) -> u8 {
     match class {
-        // What is not known asks by itself.
+        // Unknown calls are always asked about.
         Class::Unknown | Class::Question | Class::Think => 0,
         Class::Read => 1,
         Class::Search => 2,
@@ -162,13 +160,12 @@ fn rank(class: Class) -> u8 {
     }
 }
 
-/// Whether rules of this class are about files.
 fn names_files(class: Class) -> bool {
     matches!(class, Class::Read | Class::Search | Class::Edit | Class::Move | Class::Delete)
 }
 
-/// Whether a call of the class may also look like one of the other. A tool that is known by its own
-/// name may have no kind, or one that only reads.
+/// Whether a call of `class` may also look like one of `other`. A tool that is known by its name may have
+/// no kind, or one that only reads.
 fn includes(class: Class, other: Class, is_named: bool) -> bool {
     match other {
         _ if other == class => true,
@@ -187,8 +184,8 @@ fn includes(class: Class, other: Class, is_named: bool) -> bool {
 }
 
 impl<'f> Told<'f> {
-    /// Arguments come from the model, which may add fields to look like a call; one that has any other
-    /// field, or another call's id, is none.
+    /// The model writes the arguments, and may add fields to make them look like a call. An input with any
+    /// other field, or with another call's id, is not a call.
     fn of(input: Option<&'f Value>, call_id: Option<&str>) -> Self {
         let is_odd = |value: &&Value| !value.is_object() && !value.is_null();
         let fields = input.and_then(Value::as_object);
@@ -210,12 +207,12 @@ impl<'f> Told<'f> {
         }
     }
 
-    /// The kind that the call shows: the most dangerous that was said of it.
+    /// The kind that the call shows: the most dangerous one reported.
     fn kind(&self) -> Option<Class> {
         class_of(self.call?.get("kind")?.as_str()?)
     }
 
-    /// Every kind that was said, if they contradict each other.
+    /// Every kind reported, if they contradict each other.
     fn kinds(&self) -> impl Iterator<Item = Class> {
         self.list("kinds").map(|kind| kind.as_str().and_then(class_of).unwrap_or(Class::Unknown))
     }
@@ -228,7 +225,7 @@ impl<'f> Told<'f> {
         self.list("content").filter(|it| it.get("type").and_then(Value::as_str) == Some("diff"))
     }
 
-    /// Files that the text shown links to.
+    /// Files that the shown content links to.
     fn links(&self) -> impl Iterator<Item = &'f str> {
         let address = |piece: &'f Value| {
             let content = piece.get("content")?;
@@ -237,7 +234,7 @@ impl<'f> Told<'f> {
         self.list("content").filter_map(address).filter(|it| may_be_file(it))
     }
 
-    /// Of which classes the call is by what it shows.
+    /// The classes that the call's content and input suggest.
     fn shown_classes(&self) -> Vec<Class> {
         let mut classes = Vec::new();
         for piece in self.list("content") {
@@ -262,12 +259,12 @@ impl<'f> Told<'f> {
         classes
     }
 
-    /// Fields beside those of ACP that may change what is done.
+    /// Fields that ACP does not define and that may change what the call does.
     fn unknown(&self) -> Option<&'f Fields> {
         self.call?.get("_meta")?.get(UNKNOWN)?.as_object()
     }
 
-    /// Whether it shows something of which nobody knows what it means.
+    /// Whether it shows content of an unknown type.
     fn shows_unknown(&self) -> bool {
         let is_known = |piece: &Value| {
             let kind = piece.get("type").and_then(Value::as_str);
@@ -276,7 +273,6 @@ impl<'f> Told<'f> {
         !self.list("content").all(is_known)
     }
 
-    /// What the input names.
     fn named(&self, class: Class) -> Named {
         match (self.raw, self.odd) {
             (Some(raw), _) => Named::of(class, raw),
@@ -285,15 +281,14 @@ impl<'f> Told<'f> {
         }
     }
 
-    /// Whether the call names a file or a directory.
     fn names_paths(&self, class: Class) -> bool {
         self.diffs().chain(self.list("locations")).next().is_some()
             || self.links().next().is_some()
             || !self.named(class).is_empty()
     }
 
-    /// All files that the call names. If there may be others, or they contradict each other, they are not
-    /// all: rules still deny the known ones, and nothing allows the call unasked.
+    /// All files that the call names. If there may be others, or they contradict each other, `are_all` is
+    /// false: rules still deny the known ones, and nothing allows the call without asking.
     fn files(&self, class: Class, mut is_certain: bool) -> Touches {
         let path = |item: &Value| item.get("path").and_then(Value::as_str).and_then(plain);
         let changed: Vec<_> = self.diffs().map(path).collect();
@@ -321,7 +316,7 @@ impl<'f> Told<'f> {
         Touches::Files { paths: files, are_all: is_certain }
     }
 
-    /// The path, if an address in the input is one of a file; `Some(None)` if it cannot be read.
+    /// The path, if an address in the call is that of a file; `Some(None)` if it cannot be read.
     fn address(&self, title: Option<&str>) -> Option<Option<String>> {
         let raw = self.raw.map(hints::texts_of).or_else(|| self.odd.map(hints::texts));
         let places = self.list("locations").filter_map(|it| it.get("path")?.as_str());
@@ -332,7 +327,6 @@ impl<'f> Told<'f> {
         words.find_map(|word| file_address(word.trim_matches(['"', '\'', '<', '(', ')', ','])))
     }
 
-    /// The command to run.
     fn command(&self, directory: fn(&Fields) -> Option<String>) -> Option<ShellCommand> {
         let mut told = match (self.raw, self.odd, self.call) {
             (Some(raw), _, _) => shell_command(hints::command(raw)?, raw, &[])?,
@@ -345,7 +339,7 @@ impl<'f> Told<'f> {
             }
             (None, None, None) => return None,
         };
-        // A place that a command names is where it runs, or something that is not understood.
+        // A location next to a command is where it runs, or something that is not understood.
         for place in self.list("locations").chain(self.diffs()) {
             match place.get("path").and_then(Value::as_str).and_then(plain) {
                 Some(path) if told.directory.is_none() => told.directory = Some(path),
@@ -357,18 +351,17 @@ impl<'f> Told<'f> {
     }
 }
 
-/// Whether a change that is shown leaves nothing of the file.
+/// Whether a change deletes the file.
 pub(super) fn deletes(diff: &Value) -> bool {
     let kind = diff.get("_meta").and_then(|meta| meta.get("kind")?.as_str());
     kind == Some("delete") || !diff.get("newText").is_some_and(Value::is_string)
 }
 
-/// The class of ACP's word for a kind.
 fn class_of(kind: &str) -> Option<Class> {
     wire::kind(kind).map(Class::of_kind)
 }
 
-/// A path as it is written, or that of a file's address. What lies elsewhere has none.
+/// A path as written, or the path of a file address. Other addresses have none.
 fn plain(path: &str) -> Option<String> {
     file_address(path).unwrap_or_else(|| (!has_scheme(path)).then(|| path.to_owned()))
 }

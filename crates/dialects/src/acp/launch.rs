@@ -1,4 +1,4 @@
-//! How an ACP agent is started, and with what its session is opened.
+//! How an ACP agent is started, and the parameters that open its session.
 
 use std::path::Path;
 
@@ -35,15 +35,14 @@ pub(super) fn launch(start: &Start<'_>, own: Option<&Own>) -> Result<Launch, Gat
     working_directory(config)?;
     match own {
         Some(own) => (own.launch)(config),
-        // The user's settings name the program and its arguments; the rest is said on the wire.
+        // The user's settings name the program and its arguments; the rest is sent on the wire.
         None => Ok(Launch::new("acp", config)),
     }
 }
 
-/// The capability of agents that take a system prompt.
 const SYSTEM_PROMPT: &str = "sessionCapabilities.systemPrompt";
 
-/// What stands before the first prompt, since the agent takes it in no other way.
+/// The text before the first prompt, for agents that accept instructions in no other way.
 pub(super) fn preface(config: &SessionConfig, announces: impl Fn(&str) -> bool) -> Option<String> {
     let text = further_prompt(config).filter(|_| !announces(SYSTEM_PROMPT))?;
     Some(format!(
@@ -52,13 +51,13 @@ pub(super) fn preface(config: &SessionConfig, announces: impl Fn(&str) -> bool) 
     ))
 }
 
-/// The agent's name in refusals.
+/// The agent's name in error messages.
 pub(super) fn name(own: Option<&Own>) -> &'static str {
     own.map_or("the ACP agent", |own| own.name)
 }
 
-/// The parameters of `session/new`, `session/load`, `session/resume` and `session/fork`. `announces` tells which
-/// capabilities the agent has, by their path.
+/// The parameters of `session/new`, `session/load`, `session/resume` and `session/fork`. `announces` says
+/// whether the agent has the capability at that path.
 pub(super) fn session(
     config: &SessionConfig,
     resume: Option<&str>,
@@ -70,7 +69,7 @@ pub(super) fn session(
         mcp_servers(config, name, |transport| announces(&format!("mcpCapabilities.{transport}")))?;
     let mut params = serde_json::Map::new();
     let mut add = |name: &str, value| params.insert(name.to_owned(), value);
-    // A start without a directory was refused; one is not made up here.
+    // A start without a directory was refused already; do not make one up here.
     if let Some(directory) = &config.working_directory {
         add("cwd", json!(directory));
     }
@@ -92,11 +91,11 @@ pub(super) fn session(
             add("_meta", json!({ "systemPrompt": prompt }));
         }
     } else if whole.is_some() {
-        let what = "systemPrompt in place of its own; give it as a preset with append";
+        let what = "a systemPrompt that replaces its own; use a preset with append";
         return Err(GatewayError::unsupported(name, what));
     }
     if announces("_meta.claudeCode") {
-        // claude-agent-acp runs reads unasked; what a rule denies it leaves alone if it knows the rule.
+        // claude-agent-acp runs reads without asking, but follows the deny rules that it knows.
         let rules = config.blocked_tools.as_deref().unwrap_or_default();
         let options = json!({
             "disallowedTools": denied(rules),
@@ -110,7 +109,7 @@ pub(super) fn session(
     Ok(Object::Object(params))
 }
 
-/// Rules that deny, in the words of Claude, whose `Edit` is one tool of several.
+/// Deny rules in Claude's format, where `Edit` and `Read` each are one of several tools.
 fn denied(rules: &[String]) -> Vec<String> {
     let each = rules.iter().flat_map(|rule| {
         let (name, rest) = rule.split_at(rule.find('(').unwrap_or(rule.len()));
@@ -126,12 +125,12 @@ fn denied(rules: &[String]) -> Vec<String> {
     each.collect()
 }
 
-/// ACP wants an absolute path, and where we run ourselves is not for a dialect to know.
+/// ACP requires an absolute path, and a dialect must not know the directory that agentwire runs in.
 fn working_directory(config: &SessionConfig) -> Result<(), GatewayError> {
     let message = match config.working_directory.as_deref() {
         Some(directory) if Path::new(directory).is_absolute() => return Ok(()),
         Some(directory) => format!("workingDirectory must be an absolute path, not {directory:?}"),
-        None => "workingDirectory must be given: an ACP session has one".to_owned(),
+        None => "workingDirectory is required: every ACP session has one".to_owned(),
     };
     Err(GatewayError::new(ErrorCode::InvalidMessage, message))
 }

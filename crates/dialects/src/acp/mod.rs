@@ -1,13 +1,13 @@
 //! The Agent Client Protocol, version 1: JSON-RPC over stdio, one process, many turns. We are the
 //! client.
 //!
-//! Whose: any agent that speaks it (schema of `@agentclientprotocol/sdk` 2.4.0), and Gemini CLI with
-//! `--acp` (measured with 0.61.0), whose default driver this is.
+//! Agents: any that speaks it (schema of `@agentclientprotocol/sdk` 2.4.0), and Gemini CLI with `--acp`
+//! (measured with 0.61.0), whose default driver this is.
 //!
-//! An agent may have quirks of its own ([`Own`]), known by `agentInfo.name`: a call that must be approved is
-//! first seen in the request; a refused call gets no further word; a mode change is said as text
-//! (`[MODE_UPDATE] yolo`); the result of `session/load` comes before its replay ends. Its own request ids
-//! may start at 0, like ours; errors of the model may have HTTP codes.
+//! An agent may have quirks ([`Own`]), recognised by `agentInfo.name`: a call that must be approved first
+//! appears in the request; a refused call gets no further update; a mode change arrives as text
+//! (`[MODE_UPDATE] yolo`); the result of `session/load` arrives before its replay ends. An agent's request
+//! ids may start at 0, like ours; model errors may have HTTP codes.
 
 mod agent;
 mod describe;
@@ -32,16 +32,11 @@ use crate::guarded::{Guarded, MachineFile};
 use crate::json::Value;
 use crate::project::ProjectFile;
 
-/// Any agent that speaks ACP.
 pub const ACP: Acp = Acp { agent: AgentType::Acp, tools: &TOOLS, own: None };
 
-/// The dialect, for one agent that speaks it.
 pub struct Acp {
-    /// The agent.
     pub(crate) agent: AgentType,
-    /// Its tools.
     pub(crate) tools: &'static AgentTools,
-    /// What is known of it beside.
     pub(crate) own: Option<&'static Own>,
 }
 
@@ -102,7 +97,7 @@ impl AgentDialect for Acp {
     }
 
     fn guarded(&self) -> Option<&'static Guarded> {
-        // Of other agents nobody knows the arguments.
+        // The arguments of other agents are unknown.
         self.own.map(|own| own.guarded)
     }
 
@@ -117,7 +112,7 @@ impl AgentDialect for Acp {
         }
     }
 
-    /// Which files an ACP agent reads, only its maker knows.
+    /// Only the maker of an ACP agent knows which files it reads.
     fn starts_without_project(&self) -> bool {
         self.own.is_some()
     }

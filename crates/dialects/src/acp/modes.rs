@@ -1,8 +1,8 @@
-//! What the modes of agents mean: which of them ask, and which approve by themselves.
+//! What the modes of agents mean: which ask, and which approve by themselves.
 
 use agentwire_protocol::ApprovalMode;
 
-/// Names of modes that ask before anything runs, the best first.
+/// Names of modes that ask before anything runs, best first.
 const ASKING: &[&str] = &["default", "ask", "manual", "approve", "read-only"];
 
 /// A mode with one of these in its name approves by itself.
@@ -22,8 +22,8 @@ const APPROVING: &[&str] = &[
     "skippermission",
 ];
 
-/// The gateway's mode that a name stands for, in the words of this or of other agents. The agent then
-/// stays in the mode that asks.
+/// The gateway mode that a name means, in the vocabulary of any agent. The agent then stays in the mode
+/// that asks.
 pub(crate) fn gateway_mode(mode: &str) -> Option<ApprovalMode> {
     match mode {
         "default" | "ask" => Some(ApprovalMode::Ask),
@@ -33,14 +33,13 @@ pub(crate) fn gateway_mode(mode: &str) -> Option<ApprovalMode> {
     }
 }
 
-/// Whether an agent in that mode approves something by itself.
 pub(super) fn approves(mode: &str) -> bool {
     let plain: String = mode.chars().filter(char::is_ascii_alphanumeric).collect();
     let plain = plain.to_ascii_lowercase();
     plain == "auto" || plain == "smartapprove" || APPROVING.iter().any(|name| plain.contains(name))
 }
 
-/// The mode, of those that are offered, in which the agent asks most.
+/// The offered mode in which the agent asks most.
 pub(super) fn asking(offered: &[String]) -> Option<&str> {
     let of_name = |name: &&str| offered.iter().find(|id| id.eq_ignore_ascii_case(name));
     ASKING.iter().find_map(of_name).map(String::as_str)

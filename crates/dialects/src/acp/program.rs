@@ -1,4 +1,4 @@
-//! What is known of a program that speaks ACP: little, for it is the user's choice.
+//! What is known about the program of an ACP agent: little, because the user chooses it.
 
 use agentwire_protocol::AgentType;
 
@@ -7,12 +7,11 @@ use crate::program::{
     CacheCount, ClaudeFlags, DefaultCommand, LoginQuestion, Program, Source, Wire,
 };
 
-/// Any agent that speaks ACP.
 pub const PROGRAM: Program = Program {
     agent: AgentType::Acp,
-    about: "Any agent that speaks the Agent Client Protocol; name it in AGENTWIRE_ACP_BIN",
+    about: "Any agent that speaks the Agent Client Protocol; set AGENTWIRE_ACP_BIN to it",
     provider: "acp",
-    source: Source::Other("name an agent that speaks ACP in [agents.acp] command"),
+    source: Source::Other("set command in [agents.acp] to an agent that speaks ACP"),
     command: DefaultCommand::None,
     is_candidate: false,
     default_prompt: None,

@@ -1,6 +1,5 @@
-//! The files of a project that make an ACP agent run something. Which agent a program of the user's choice
-//! is, is not known, so the files of all known agents count: their own ones, and those of the
-//! agents that many are built on.
+//! Project files that make an ACP agent run something. Which agent the user's program is, is unknown, so
+//! the files of all known agents count, including those of agents that many others are built on.
 
 use agentwire_protocol::{AgentType, SessionConfig};
 
@@ -8,7 +7,7 @@ use crate::programs;
 use crate::project::Above::Repository;
 use crate::project::{Form, ProjectFile};
 
-/// What agents keep in a directory of their own, by its usual names.
+/// The usual files in an agent's own directory.
 macro_rules! own {
     ($($directory:literal),* $(,)?) => {
         [$(
@@ -65,7 +64,6 @@ const TEXTS: [&str; 2] = [".md", ".markdown"];
 
 const DATA: [&str; 4] = [".json", ".toml", ".yaml", ".yml"];
 
-/// The directories of agents that speak ACP.
 const DIRECTORIES: &[ProjectFile] = &own!(
     ".agents",
     ".amazonq",
@@ -91,7 +89,7 @@ const DIRECTORIES: &[ProjectFile] = &own!(
     ".vibe",
 );
 
-/// What they keep elsewhere.
+/// Their files outside those directories.
 const FILES: [ProjectFile; 13] = [
     ProjectFile::file("opencode.json", Form::Json, Repository),
     ProjectFile::file("opencode.jsonc", Form::Json, Repository),

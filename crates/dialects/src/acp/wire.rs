@@ -1,4 +1,4 @@
-//! The words of ACP version 1, and the lines we write in them.
+//! The messages of ACP version 1, and the lines that we write.
 
 use std::borrow::Cow;
 
@@ -58,14 +58,14 @@ wire! {
         claude: ClaudeMeta<'d> = "claudeCode",
     }
 
-    /// What claude-agent-acp says of subagents
+    /// What claude-agent-acp reports about subagents
     struct ClaudeMeta {
         tool_name: Cow<'d, str> = "toolName",
         spawned_by: Cow<'d, str> = "parentToolUseId",
         response: SpawnResponse<'d> = "toolResponse",
     }
 
-    /// Its `toolResponse` of a call that had a subagent work
+    /// `toolResponse` of a call that ran a subagent
     struct SpawnResponse {
         status: Cow<'d, str> = "status",
         agent_id: Cow<'d, str> = "agentId",
@@ -121,7 +121,7 @@ wire! {
         options: Value<'d> = "configOptions",
     }
 
-    /// A setting to choose in `configOptions`
+    /// One setting in `configOptions`
     struct ConfigOption {
         id: Text<'d> = "id",
         category: Cow<'d, str> = "category",
@@ -143,7 +143,7 @@ wire! {
         models: Vec<Quota<'d>> = "model_usage",
     }
 
-    /// Tokens: the words of Gemini, then those of the protocol's drafts
+    /// Tokens: Gemini's names, then those of the protocol's drafts
     struct Tokens {
         gemini_input: u64 = "input_tokens",
         gemini_output: u64 = "output_tokens",
@@ -157,7 +157,7 @@ wire! {
         total: u64 = "totalTokens",
     }
 
-    /// A JSON-RPC error. The code is any integer; Gemini's are HTTP's.
+    /// A JSON-RPC error. The code is any integer; Gemini uses HTTP status codes.
     struct Failure {
         code: i64 = "code",
         message: Cow<'d, str> = "message",
@@ -189,22 +189,18 @@ wire! {
     }
 }
 
-/// A request of ours.
 pub(super) fn request(id: u64, method: &str, params: &impl Serialize) -> String {
     line(&Request { jsonrpc: "2.0", id: Some(id), method, params })
 }
 
-/// A notification of ours.
 pub(super) fn notification(method: &str, params: &impl Serialize) -> String {
     line(&Request { jsonrpc: "2.0", id: None, method, params })
 }
 
-/// Our answer to the agent's request of that id.
 pub(super) fn response(id: &Json<'_>, result: &impl Serialize) -> String {
     line(&Response { jsonrpc: "2.0", id, result: Some(result), error: None })
 }
 
-/// Our refusal of the agent's request of that id.
 pub(super) fn refusal(id: &Json<'_>, code: i64, message: &str) -> String {
     line(&Response::<()> { jsonrpc: "2.0", id, result: None, error: Some(Error { code, message }) })
 }
@@ -242,7 +238,7 @@ fn line(message: &impl Serialize) -> String {
     String::from_utf8(line).unwrap_or_default()
 }
 
-/// The kind that a word stands for. `other` and words that are not known say nothing.
+/// The kind that a word means. `other` and unknown words give `None`.
 pub(super) fn kind(word: &str) -> Option<ToolKind> {
     Some(match word {
         "read" => ToolKind::Read,

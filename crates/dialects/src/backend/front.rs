@@ -1,4 +1,4 @@
-//! We serve it: many sessions on one wire, each over any agent.
+//! Serves the backend wire: many sessions on one connection, each with any agent.
 
 mod callbacks;
 mod options;
@@ -24,13 +24,13 @@ use crate::claude::user_content;
 use crate::front::{Ask, Front, Outbox, Reply};
 use crate::program;
 
-/// One client of the backend. It sees the sessions that it created, and no others.
+/// One client. It sees only the sessions that it created.
 #[derive(Debug)]
 pub struct Backend {
     /// The agent of a session that names none.
     agent: AgentType,
     sessions: BTreeMap<SessionId, Session>,
-    /// Those of them that are over, oldest first.
+    /// Sessions that have ended, oldest first.
     over: VecDeque<SessionId>,
     calls: BTreeMap<Call, Asked>,
     callbacks: Callbacks,
@@ -43,7 +43,7 @@ enum Asked {
         id: Option<String>,
         new: Box<NewSession>,
     },
-    /// A session goes on with what was sent to it.
+    /// Resumes a session that has ended.
     Resume {
         session: SessionId,
         id: Option<String>,
@@ -58,11 +58,10 @@ enum Asked {
         session: SessionId,
         number: u64,
     },
-    /// Something is denied that no client can be asked.
+    /// The denial of a request that no client on this wire can answer.
     Denial,
 }
 
-/// A prompt: text, or content blocks.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Send {
@@ -103,7 +102,7 @@ struct QueryCall {
 }
 
 impl Backend {
-    /// A client whose sessions are of that agent, unless they name another.
+    /// `agent` is the default for sessions that name none.
     pub fn new(agent: AgentType) -> Self {
         Self {
             agent,
@@ -165,7 +164,7 @@ impl Backend {
                 self.calls.insert(call, Asked::Answer { session, number });
             }
             other => {
-                return Err(Failure::invalid(format!("there is no message of the type {other}")));
+                return Err(Failure::invalid(format!("unknown message type {other}")));
             }
         }
         Ok(())
@@ -199,7 +198,7 @@ impl Backend {
         out.follow(session, after);
     }
 
-    /// What the events of a session say beside the messages.
+    /// Handles what the messages of an event do not cover.
     fn happened(&mut self, session: &SessionId, kind: EventKind<'static>, out: &mut Outbox) {
         let Some(state) = self.sessions.get_mut(session) else { return };
         match kind {
@@ -268,7 +267,7 @@ impl Front for Backend {
     }
 
     fn on_overlong(&mut self, bytes: u64, out: &mut Outbox) {
-        let text = format!("a line of {bytes} bytes is too long; nothing of it was taken");
+        let text = format!("a line of {bytes} bytes is too long; nothing of it was accepted");
         refuse(None, None, &Failure::invalid(text), out);
     }
 
@@ -302,9 +301,9 @@ impl Front for Backend {
                 self.ended(&session, out);
             }
             (Some(Asked::Op { session, id, op }), Ok(Reply::Done(answer))) => match op {
-                // The messages tell what becomes of it.
+                // The session's messages report the outcome.
                 Op::Send(prompt) => self.replay(&session, Some(&prompt), out),
-                // A session that is killed still has its last.
+                // `session.killed` follows after the session's last events.
                 Op::Kill => {}
                 Op::Interrupt => {
                     say(
@@ -330,7 +329,7 @@ impl Front for Backend {
                 let id = callbacks::name(number);
                 refuse(Some(&id), Some(session.as_str()), &failure, out);
             }
-            // A reply that fits no question cannot be; an answer that is taken says so by its event.
+            // The reply of an accepted answer is its event. Other combinations cannot occur.
             (Some(_) | None, _) => {}
         }
     }
@@ -340,7 +339,7 @@ impl Front for Backend {
         let Ok(event) = Event::from_json(event) else { return };
         let head = &state.head;
         state.renderer.event(&event, &mut |line| {
-            // The agent's own line stands as it is, byte for byte.
+            // The agent's own line is passed on byte for byte.
             let mut frame = Vec::with_capacity(head.len() + line.len() + 1);
             frame.extend_from_slice(head.as_bytes());
             frame.extend_from_slice(line.as_bytes());
@@ -364,7 +363,6 @@ impl Front for Backend {
     }
 }
 
-/// The session that a message is for.
 fn named(message: &Message) -> Result<SessionId, Failure> {
     let session = message.session_id.as_deref().map(SessionId::from);
     session.ok_or_else(|| Failure::invalid(format!("{} needs a session_id", message.kind)))

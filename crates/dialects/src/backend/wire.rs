@@ -1,4 +1,4 @@
-//! The words of the wire: one envelope both ways, and the error codes.
+//! The wire format: one envelope in both directions, and the error codes.
 
 use agentwire_protocol::{ErrorCode, GatewayError, Json};
 use serde::de::DeserializeOwned;
@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::front::Outbox;
 
-/// What the client says.
 #[derive(Debug, Deserialize)]
 pub(super) struct Message {
     #[serde(rename = "type")]
@@ -20,13 +19,13 @@ pub(super) struct Message {
 }
 
 impl Message {
-    /// What it carries. A message that needs nothing may leave it out.
+    /// A message that needs no payload may leave it out.
     pub(super) fn payload<T: DeserializeOwned>(&self) -> Result<T, Failure> {
         read_object(self.payload.as_ref().map_or("{}", Json::get), "payload")
     }
 }
 
-/// Who said a message, as far as that can be read.
+/// The sender of a message, as far as it can be read.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Sender {
     #[serde(default, deserialize_with = "text_or_nothing")]
@@ -39,7 +38,7 @@ fn text_or_nothing<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<S
     Ok(Json::deserialize(from)?.read().ok())
 }
 
-/// What stops a session, whatever else is wrong with the message.
+/// A message that stops a session, whatever else is wrong with it.
 #[derive(Deserialize)]
 struct Stopping {
     #[serde(rename = "type")]
@@ -47,12 +46,11 @@ struct Stopping {
     session_id: String,
 }
 
-/// Reads a line.
 pub(super) fn message(text: &str) -> Result<Message, (Sender, Failure)> {
     read_object(text, "the message").or_else(|failure| {
         let sender: Sender = read_object(text, "").unwrap_or_default();
         match read_object::<Stopping>(text, "") {
-            // It is never refused for its form.
+            // A message that stops a session is never refused for its form.
             Ok(Stopping { kind, session_id })
                 if matches!(kind.as_str(), "session.interrupt" | "session.kill") =>
             {
@@ -63,7 +61,7 @@ pub(super) fn message(text: &str) -> Result<Message, (Sender, Failure)> {
     })
 }
 
-/// Reads a struct from an object; serde would take an array for one, too.
+/// Reads a struct from an object; serde would also accept an array.
 fn read_object<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, Failure> {
     let invalid =
         |why: &dyn std::fmt::Display| Failure::invalid(format!("failed to read {what}: {why}"));
@@ -73,7 +71,6 @@ fn read_object<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, Failure
     }
 }
 
-/// The specification's error codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub(super) enum Code {
@@ -86,7 +83,6 @@ pub(super) enum Code {
     SdkError,
 }
 
-/// Why something was not done.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Failure {
     pub(super) code: Code,
@@ -101,7 +97,6 @@ pub(super) enum Wanted {
     Session,
     /// A prompt, an interrupt or the end of a session.
     Turn,
-    /// That its answer is taken.
     Answer,
 }
 
@@ -114,17 +109,17 @@ impl Failure {
         Self::new(Code::InvalidMessage, message)
     }
 
-    /// The gateway's refusal in the words of this wire; `details.code` is the gateway's own.
+    /// The gateway's refusal on this wire; `details.code` is the gateway's code.
     pub(super) fn of(wanted: Wanted, error: GatewayError) -> Self {
         let unable = match wanted {
             Wanted::Session => Code::SessionCreateFailed,
             Wanted::Turn | Wanted::Answer => Code::SdkError,
         };
         let code = match (error.code, wanted) {
-            // What is asked for a session is well said, but cannot be had.
+            // The message itself is well formed; the session cannot be created.
             (ErrorCode::InvalidJson | ErrorCode::InvalidMessage, Wanted::Session) => unable,
             (ErrorCode::InvalidJson | ErrorCode::InvalidMessage, _) => Code::InvalidMessage,
-            // The callback still waits: it may be answered otherwise.
+            // The callback is still open and can be answered in another way.
             (ErrorCode::Unsupported, Wanted::Answer) => Code::InvalidMessage,
             (
                 ErrorCode::SessionNotFound
@@ -164,7 +159,6 @@ impl Failure {
     }
 }
 
-/// What we say.
 #[derive(Serialize)]
 struct Frame<'f, T: Serialize> {
     #[serde(rename = "type")]
@@ -176,7 +170,6 @@ struct Frame<'f, T: Serialize> {
     payload: T,
 }
 
-/// Says a message.
 pub(super) fn say(
     kind: &'static str,
     id: Option<&str>,
@@ -187,7 +180,6 @@ pub(super) fn say(
     out.say_json(&Frame { kind, id, session_id, payload });
 }
 
-/// Says that something was not done.
 pub(super) fn refuse(
     id: Option<&str>,
     session_id: Option<&str>,
@@ -197,6 +189,5 @@ pub(super) fn refuse(
     say("error", id, session_id, failure, out);
 }
 
-/// Nothing to carry.
 #[derive(Serialize)]
 pub(super) struct Empty {}

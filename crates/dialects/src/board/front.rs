@@ -1,4 +1,4 @@
-//! We serve it: one who watches a session, from its first event to its end or that of its turn.
+//! Serves the board wire: follows a session from its first event to the end of the session or of its turn.
 
 use std::collections::BTreeSet;
 
@@ -9,32 +9,31 @@ use agentwire_protocol::{
 use super::{Board, State};
 use crate::front::{Ask, Front, Outbox, Reply};
 
-const OVER: &str = "the session is over";
+const OVER: &str = "the session has ended";
 const FAILED: &str = "the turn failed; the session waits for a prompt";
 const LOST: &str = "the events cannot be read";
 
-/// How many subagents that work are remembered.
+/// How many working subagents are remembered.
 const AGENT_LIMIT: usize = 4096;
 
-/// One who watches a session.
 #[derive(Debug)]
 pub struct Watcher {
     session: SessionId,
-    /// The session is the board's: it ends with its turn, and its end is the last of its events. Another may
-    /// wait for a prompt for ever, and whether that it failed was its end is not known yet.
+    /// The board started the session: it ends with its turn, and its end is the last of its events. Any
+    /// other session may wait for a prompt forever, and a failed turn need not be its end.
     ends: bool,
     board: Board,
     /// The number of the last event that was shown.
     shown: u64,
     /// Subagents that work, also in the background.
     agents: BTreeSet<String>,
-    /// It was asked whether the session rests.
+    /// A pending call that asks whether the session rests.
     asked: Option<Call>,
     farewell: &'static str,
 }
 
 impl Watcher {
-    /// Who watches that session; `ends` if that ends with its turn.
+    /// `ends`: the session ends with its turn.
     pub fn new(session: SessionId, ends: bool) -> Self {
         Self {
             session,
@@ -47,7 +46,7 @@ impl Watcher {
         }
     }
 
-    /// Asks how the session stands, if that may have been all.
+    /// Asks for the session's state if there may be nothing more to show.
     fn ask(&mut self, out: &mut Outbox) {
         if !self.ends && self.board.rests() && self.agents.is_empty() && self.asked.is_none() {
             self.asked = Some(out.ask(Ask::Session(self.session.clone())));
@@ -67,7 +66,7 @@ impl Front for Watcher {
         out.follow(&self.session, 0);
     }
 
-    /// A watcher has nothing to say.
+    /// A watcher never sends anything.
     fn on_line(&mut self, _line: &[u8], _out: &mut Outbox) {}
 
     fn on_overlong(&mut self, _bytes: u64, _out: &mut Outbox) {}
@@ -85,10 +84,10 @@ impl Front for Watcher {
                     State::Failed | State::Done | State::Cancelled => self.close(0, OVER, out),
                 }
             }
-            // Of what came since it is to be asked again; what is yet to come asks by itself.
+            // Newer events were shown since: ask again. If events are still to come, they ask themselves.
             Ok(Reply::Session(session)) if session.last_seq < self.shown => self.ask(out),
             Ok(_) => {}
-            // The server closes the connection of a token that is revoked.
+            // The server closes the connection of a revoked token.
             Err(error) if error.code == ErrorCode::Unauthorized => {}
             Err(_) => self.close(1, LOST, out),
         }

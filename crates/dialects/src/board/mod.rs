@@ -1,7 +1,7 @@
-//! The board: a session as a list of plain events, read by pages or as it grows.
+//! The board: a session as a list of plain events, read in pages or live.
 //!
-//! Whose: the unified specification's, §2.2 and §3. Served at `/api/sessions` and `/ws/sessions`.
-//! docs/protocols/board.md is its whole description.
+//! Implements the unified specification, §2.2 and §3, at `/api/sessions` and `/ws/sessions`.
+//! docs/protocols/board.md describes it in full.
 
 mod front;
 mod render;

@@ -1,8 +1,8 @@
-//! The events of one session as the board's. Rendered from the first event on, they are always the
-//! same: what is read by pages and what is read live are one list.
+//! Renders the events of one session for the board. Rendered from the first event, the result is always the
+//! same: pages and live readers see one list.
 //!
-//! Readers take `error` and `cancelled` for the end of the session. So each is told once, when it
-//! ends: a turn that fails or is interrupted in a session that goes on is a `log`.
+//! Readers treat `error` and `cancelled` as the end of the session. So each is sent once, when the session
+//! ends: a turn that fails or is interrupted in a session that continues becomes a `log`.
 
 use std::collections::BTreeMap;
 
@@ -17,22 +17,22 @@ use crate::claude::tools::ToolUse;
 use crate::json::Scanner;
 use crate::tool_names::{shown, words};
 
-/// How much of a line or a thought is gathered before it is told as it is.
+/// How much of a line or a thought is collected before it is sent unfinished.
 const GATHER_LIMIT: usize = 1 << 20;
 
-/// How many calls are remembered until their results come.
+/// How many calls are remembered until their results arrive.
 const TOOL_LIMIT: usize = 4096;
 
-/// A session's events as the board's. A copy goes on from the same place.
+/// A renderer for the board. A copy continues from the same place.
 #[derive(Clone, Debug, Default)]
 pub struct Board {
-    /// The line or the thought that each agent has begun.
+    /// The unfinished line or thought of each agent.
     begun: BTreeMap<String, Begun>,
-    /// The names of the calls that have no result.
+    /// The names of the calls without a result.
     tools: BTreeMap<String, String>,
-    /// How the last turn failed. It is told once it is known whether the session goes on.
+    /// How the last turn failed. It is reported once it is known whether the session continues.
     failure: Option<Failure>,
-    /// A turn was, and none runs.
+    /// There was a turn, and none is running.
     rests: bool,
 }
 
@@ -49,7 +49,6 @@ enum Failure {
 }
 
 impl Board {
-    /// Tells of an event.
     pub fn event(&mut self, event: &Event<'_>, say: &mut dyn FnMut(Json<'static>)) {
         let mut voice = Voice::new(event, say);
         let agent = event.agent_id.decode();
@@ -122,12 +121,12 @@ impl Board {
         }
     }
 
-    /// Whether a turn was and none runs: unless the session goes on, that was all.
+    /// Whether there was a turn and none is running: unless the session continues, nothing more comes.
     pub fn rests(&self) -> bool {
         self.rests
     }
 
-    /// How many bytes a copy takes, about.
+    /// The approximate size of a copy in bytes.
     pub fn weight(&self) -> usize {
         let begun = self.begun.iter().map(|(agent, begun)| {
             agent.len() + begun.line.len() + begun.thought.len() + size_of::<Begun>()
@@ -136,7 +135,8 @@ impl Board {
         begun.chain(tools).sum()
     }
 
-    /// What was begun and is not gone on with is told before anything else of that agent.
+    /// An agent's unfinished text is sent before anything else of that agent, unless this event continues
+    /// it.
     fn interrupted(&mut self, agent: &str, kind: &EventKind<'_>, voice: &mut Voice<'_>) {
         if let EventKind::SessionEnded(_) = kind {
             for mut begun in std::mem::take(&mut self.begun).into_values() {
@@ -157,7 +157,7 @@ impl Board {
         }
     }
 
-    /// Remembers no agent that has begun nothing.
+    /// Removes an agent without unfinished text.
     fn forget(&mut self, agent: &str) {
         if self.begun.get(agent).is_some_and(Begun::is_empty) {
             self.begun.remove(agent);
@@ -224,7 +224,7 @@ impl Begun {
         self.line.is_empty() && self.thought.is_empty()
     }
 
-    /// Tells the lines that are whole.
+    /// Sends the complete lines.
     fn lines(&mut self, voice: &mut Voice<'_>) {
         let Some(end) = self.line.rfind('\n') else {
             if self.line.len() > GATHER_LIMIT {
@@ -238,7 +238,7 @@ impl Begun {
         voice.lines(&whole);
     }
 
-    /// Tells what there is.
+    /// Sends all that is collected.
     fn end(&mut self, voice: &mut Voice<'_>) {
         let line = std::mem::take(&mut self.line);
         if !line.is_empty() {
@@ -271,7 +271,7 @@ fn changed(change: &FileChanged<'_>, voice: &mut Voice<'_>) {
     voice.tell("diff", payload);
 }
 
-/// Nobody answers on the board; whoever reads it should know that somebody must.
+/// Nobody answers on the board, but its readers should see that an answer is needed.
 fn asked(request: &RequestRaised<'_>, voice: &mut Voice<'_>) {
     let what = request.tool_name.as_ref().or(request.title.as_ref()).map(Text::decode);
     let what = what.as_deref().unwrap_or("something");

@@ -1,26 +1,22 @@
-//! How a session stands, in the board's four words.
+//! A session's state, in the board's four words.
 
 use agentwire_protocol::event::SessionEndReason;
 use agentwire_protocol::{SessionState, SessionSummary, TurnEnd};
 use serde::Serialize;
 
-/// How a session stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum State {
     /// It works, or waits for an answer.
     Running,
-    /// Its turn is over.
+    /// Its turn has ended.
     Done,
-    /// It ended in an error.
     Failed,
-    /// It was stopped.
     Cancelled,
 }
 
 impl State {
-    /// How that session stands. One that waits for a prompt or ended as it should stands as its last
-    /// turn did.
+    /// A session that waits for a prompt, or that ended normally, has the state of its last turn.
     pub fn of(summary: &SessionSummary) -> Self {
         let by_turn = match summary.last_turn {
             Some(TurnEnd::Failed) => Self::Failed,
@@ -33,7 +29,7 @@ impl State {
             }
             (SessionState::Ended, Some(SessionEndReason::Cancelled)) => Self::Cancelled,
             (SessionState::Ended, Some(SessionEndReason::Completed) | None) => by_turn,
-            // It has yet to be told what to do.
+            // It has no prompt yet.
             (SessionState::Idle, _) if summary.turns == 0 => Self::Running,
             (SessionState::Idle, _) => by_turn,
             (

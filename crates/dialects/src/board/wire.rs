@@ -1,4 +1,4 @@
-//! The words of the wire: one envelope, and what each type says in it.
+//! The wire format: one envelope, and the payload of each type.
 
 use agentwire_protocol::{Event, Json, Text};
 use serde::Serialize;
@@ -50,7 +50,7 @@ pub(super) struct ToolResult<'p> {
 #[derive(Serialize)]
 pub(super) struct Empty {}
 
-/// Tells for one event; each gets an id of its own, the same whenever it is told.
+/// Sends messages for one event. Each gets its own id, which is the same on every rendering.
 pub(super) struct Voice<'v> {
     event: &'v Event<'v>,
     count: u32,
@@ -74,7 +74,7 @@ impl<'v> Voice<'v> {
         self.tell("log", Line { line });
     }
 
-    /// Each line by itself; nothing but its end is taken from it.
+    /// Sends each line separately, without its line end.
     pub(super) fn lines(&mut self, text: &str) {
         text.split('\n').for_each(|line| self.log(line));
     }

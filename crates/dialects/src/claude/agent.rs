@@ -1,4 +1,4 @@
-//! We drive Claude: its lines become events, our commands become its lines.
+//! Drives Claude: its lines become events, our commands become its lines.
 
 mod board;
 mod calls;
@@ -42,7 +42,7 @@ use crate::tape::{Agent, Out};
 
 pub(super) const NAME: &str = "claude";
 
-/// What is known of one session.
+/// The state of one session.
 pub(super) struct Translator {
     config: SessionConfig,
     ledger: Ledger<ToolCall, Ask>,
@@ -53,19 +53,18 @@ pub(super) struct Translator {
     totals: Totals,
     calls: Calls,
     board: Board,
-    /// Calls that the gateway's own hook has yet to answer for: the request, and the call.
+    /// Calls that the gateway's own hook has not answered yet: the request id and the call id.
     judged: Vec<(String, Option<String>)>,
-    /// The mode that a client set and the gateway keeps, while Claude runs in the one that asks.
+    /// The mode that a client set and the gateway applies, while Claude runs in the mode that asks.
     kept_mode: Option<String>,
     /// The mode in which Claude itself runs.
     running_mode: String,
-    /// Who speaks this wire.
     claude: Claude,
-    /// Claude's own id of the session, as it was asked for or as it last said.
+    /// Claude's own session id, as requested or as last reported.
     session_id: Option<String>,
-    /// Tool calls that were told of, open or not.
+    /// Tool calls that were reported, open or not.
     told_tools: Recent,
-    /// The turn was interrupted: it said so to the model.
+    /// The turn was interrupted, according to a message to the model.
     interrupted: bool,
     /// The error that the last message of this turn reported.
     error_code: Option<String>,
@@ -76,7 +75,6 @@ pub(super) struct Translator {
 }
 
 impl Translator {
-    /// The agent's name.
     fn name(&self) -> &'static str {
         self.claude.agent.as_str()
     }
@@ -173,7 +171,7 @@ impl AgentTranslator for Translator {
         let stopped = std::mem::take(&mut self.stopped)
             || matches!(exit, Exit::Signal(2 | 15) | Exit::Code(130 | 143));
         let (reason, ending, error) = if stopped {
-            (TurnFailure::Interrupted, SessionEndReason::Cancelled, "the agent was ended")
+            (TurnFailure::Interrupted, SessionEndReason::Cancelled, "the agent was stopped")
         } else {
             let error = "the output ended before the result";
             (TurnFailure::Died, SessionEndReason::Failed, error)
@@ -189,7 +187,7 @@ impl AgentTranslator for Translator {
         if self.ledger.turn_is_open() {
             let whole = !stopped && matches!(exit, Exit::Code(0) | Exit::Unknown);
             if whole && self.board.has_turn() {
-                // The board has no word for the end of a turn that went well.
+                // The board has no message for the successful end of a turn.
                 self.ledger.complete_turn(out, completed_turn(Default::default()));
                 self.ending = None;
             } else {
@@ -200,7 +198,7 @@ impl AgentTranslator for Translator {
         self.ledger.close_all(out, error);
         self.fail_prompts(reason, out);
         self.board.process_ended();
-        // The next process, if one comes, resumes.
+        // The next process, if any, resumes.
         self.totals = Totals::of_process(true);
         if let Some((reason, error)) = self.ending.take() {
             out.end(reason, error.map(Text::from));
@@ -209,8 +207,7 @@ impl AgentTranslator for Translator {
 }
 
 impl Translator {
-    /// A heartbeat names itself; the tool call that runs is its parent
-    /// (`real-q6-long-tool-progress`).
+    /// A heartbeat has its own id; its parent is the running tool call (`real-q6-long-tool-progress`).
     fn progress(&mut self, line: &Progress<'_>, out: &mut Out<'_>) {
         let parent = line.parent_tool_use_id.as_deref();
         let running = parent.filter(|id| self.ledger.tool(id).is_some());
@@ -234,7 +231,7 @@ impl Translator {
         );
     }
 
-    /// Lines that say one thing each.
+    /// Lines that carry one fact each.
     fn notice(name: &str, message: Value<'_>, out: &mut Out<'_>) {
         let (status, field) = match name {
             "rate_limit_event" => {
@@ -242,7 +239,7 @@ impl Translator {
                 return out.emit(StatusChanged::new(Status::RateLimit).details(details));
             }
             "auth_status" => (Status::Account, "error"),
-            // The new id stands in the next `system/init`; the one that is told here is another.
+            // The new id is in the next `system/init`; the id on this line is a different one.
             "conversation_reset" => (Status::Session, ""),
             "prompt_suggestion" => (Status::Suggestion, "suggestion"),
             "tool_use_summary" => (Status::Notice, "summary"),
@@ -254,19 +251,19 @@ impl Translator {
     }
 }
 
-/// A line that says one thing: the field that tells it in words, and the rest.
+/// A line that carries one fact: `field` has its text, the rest becomes the details.
 fn plain(status: Status, field: &str, message: Value<'_>, out: &mut Out<'_>) {
     let text = message.read::<Text<'_>>(field).filter(|text| !text.is_empty());
     out.emit(StatusChanged::new(status).message(text).details(details(message, field)));
 }
 
 fn fail(error: Failure<'_>, out: &mut Out<'_>) {
-    let message = error.message.unwrap_or(Text::from("an error without words"));
+    let message = error.message.unwrap_or(Text::from("an error without a message"));
     out.emit(ErrorEvent { code: error.kind, ..ErrorEvent::new(message) });
 }
 
-/// What a line says beside its envelope and the field that is told in words, as one object; nothing
-/// if that is all it has.
+/// The fields of a line other than its envelope and the one already used as text, as one object; `None` if
+/// there are no others.
 fn details(message: Value<'_>, told: &str) -> Option<Json<'static>> {
     let mut object = JsonObject::new();
     for (key, value) in message.fields() {
@@ -294,7 +291,6 @@ fn plain_text(content: Value<'_>) -> Option<Text<'_>> {
     Some(Text::from(joined))
 }
 
-/// A copy of an agent's name that borrows nothing.
 fn owned(agent: &Agent<'_>) -> Agent<'static> {
     Agent { id: agent.id.clone().into_owned(), parent: agent.parent.clone().map(Text::into_owned) }
 }

@@ -1,5 +1,5 @@
-//! What Claude's tools are, and where their input says what they touch. docs/policy.md shows the table;
-//! a test compares them.
+//! Claude's tools, and where their input says what they touch. docs/policy.md shows the table; a test
+//! compares the two.
 
 use agentwire_protocol::ApprovalMode;
 
@@ -7,7 +7,6 @@ use crate::describe::{
     AgentTools, CallFacts, Class, Description, Seen, Shows, Tool, by_name, fields, tool, touched,
 };
 
-/// Claude's tools.
 pub(crate) const TOOLS: AgentTools =
     AgentTools { known: KNOWN, leaves_sandbox: false, shell_moves: true, describe, own_mode };
 
@@ -57,7 +56,7 @@ fn describe<'a>(facts: &CallFacts<'a>) -> Description<'a> {
         let seen = by_name(facts, tool, touched);
         let reaches = |class: &Class| matches!(class, Class::Search | Class::Delete | Class::Move);
         let pattern = || {
-            // Grep's own `pattern` is of text.
+            // Grep's own `pattern` matches text, not paths.
             let is_grep = tool.is_some_and(|tool| tool.name == "Grep");
             let field = if is_grep { "glob" } else { "pattern" };
             Some(fields(facts.input)?.get(field)?.as_str()?.to_owned())

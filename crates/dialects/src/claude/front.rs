@@ -1,7 +1,8 @@
-//! We serve it: a client that speaks to `claude` speaks to any agent.
+//! Serves Claude's wire: a client that speaks to `claude` can speak to any agent.
 //!
-//! One session on one wire. It starts with the client's first word, since what the agent is started
-//! with comes in `initialize`; it ends when the client has said all and the agent has done all.
+//! One session on one wire. It starts with `initialize` or the first prompt, because `initialize` has the
+//! options that the agent is started with. It ends when the client has sent everything and the agent has
+//! done everything.
 
 mod answers;
 mod control;
@@ -31,57 +32,57 @@ use crate::front::{Ask, Front, Outbox, Reply};
 /// How many bytes may wait until the session runs.
 const EARLY_BYTES: usize = 64 << 20;
 
-/// How many prompts that are no turns may wait for the end of one.
+/// How many refused prompts may wait for the end of the running turn.
 const REFUSALS: usize = 256;
 
-/// How many lines may wait while it starts; then no more is read.
+/// How many lines may wait while the session starts; then no more are read.
 const EARLY_LINES: usize = 64;
 
-/// What a client of Claude's wire is served with.
+/// How a client of Claude's wire is served.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The session that its first word starts. With a prompt it starts at once, and takes no more.
+    /// The session to start. With a prompt it starts at once, and accepts no more.
     pub new: NewSession,
-    /// Whether the client is asked for permissions; else what needs one is refused.
+    /// Whether the client is asked for permissions. If not, whatever needs one is refused.
     pub asks_client: bool,
-    /// Whether it wants text as it comes.
+    /// Whether the client wants text as it is written.
     pub partial: bool,
-    /// Whether its messages are said back to it once they are taken.
+    /// Whether messages are repeated to the client once they are accepted.
     pub replays: bool,
     /// Whether the mode may change to one in which nothing is asked.
     pub may_bypass: bool,
-    /// The process that it takes for `claude`.
+    /// The process id that the client sees as that of `claude`.
     pub pid: u32,
 }
 
-/// A client of Claude's wire.
+/// Serves one client of Claude's wire.
 pub struct ClaudeFront {
     options: Options,
     stage: Stage,
     flavour: Flavour,
     renderer: Renderer,
     calls: BTreeMap<Call, Then>,
-    /// What came before the session ran, and how many bytes it had.
+    /// What arrived before the session ran, and how many bytes it had.
     early: VecDeque<Early>,
     early_bytes: usize,
-    /// Why prompts are no turns, until the turn that runs has its result.
+    /// Why prompts were refused, held until the running turn has its result.
     refusals: Vec<String>,
-    /// What the client is to be asked, unless it is settled at once.
+    /// Requests to put to the client, unless they are settled at once.
     raised: Vec<(String, Vec<u8>, Shown)>,
-    /// What the client was asked and has not answered.
+    /// Requests that were put to the client and are not settled.
     shown: BTreeMap<String, Shown>,
-    /// What the agent said of itself.
+    /// What the agent reported about itself.
     info: AgentInfo<'static>,
-    /// How full its context is.
+    /// How full the agent's context is.
     usage: UsageReported<'static>,
-    /// Control requests that wait until the agent has said what it is.
+    /// Control requests that wait until the agent has reported what it is.
     greetings: Vec<String>,
-    /// How many questions about it are open.
+    /// How many queries about the agent are open.
     inquiries: usize,
-    /// The agent starts only later: nobody who greets it waits for that.
+    /// The agent starts only later, so greetings do not wait for it.
     starts_later: bool,
     is_ready: bool,
-    /// Something was to be answered that has no result yet, or the session failed.
+    /// A prompt was sent, or the session failed: to end without a result is then an error.
     is_owing: bool,
     failure: Option<String>,
 }
@@ -94,7 +95,7 @@ enum Stage {
     Over,
 }
 
-/// What came before the session ran.
+/// What arrived before the session ran.
 enum Early {
     Prompt(Prompt, Option<Json<'static>>),
     Control(Control),
@@ -103,18 +104,17 @@ enum Early {
 /// What a reply is for.
 enum Then {
     Start,
-    /// With what is said back.
+    /// With the message to repeat.
     Prompt(Option<Json<'static>>),
     Control(Control),
-    /// What the agent is, of which this.
+    /// A query about the agent, for this field.
     Inquiry(&'static str),
-    /// The mode that an answer sets.
+    /// A mode set by an answer.
     Mode,
     Settle(String),
 }
 
 impl ClaudeFront {
-    /// A client to be served.
     pub fn new(options: Options) -> Self {
         Self {
             renderer: Renderer::new(Rendering { partial: options.partial })
@@ -140,7 +140,7 @@ impl ClaudeFront {
         }
     }
 
-    /// Why no session came about, in words.
+    /// Why no session was started.
     pub fn failure(&self) -> Option<&str> {
         self.failure.as_deref()
     }
@@ -166,7 +166,7 @@ impl ClaudeFront {
             (Said::Control(control, _), Stage::Running(session)) => {
                 self.control(&session, control, out);
             }
-            // What the session is started with comes in `initialize`, or not at all.
+            // Only `initialize` has the options that the session is started with, so others wait.
             (Said::Control(control, _), Stage::Waiting | Stage::Starting | Stage::Over) => {
                 self.keep(Early::Control(control), bytes, out);
             }
@@ -175,22 +175,22 @@ impl ClaudeFront {
         }
     }
 
-    /// Keeps what came before the session runs, if there is room.
+    /// Holds what arrived before the session runs, if there is room.
     fn keep(&mut self, early: Early, bytes: usize, out: &mut Outbox) {
         if self.early_bytes + bytes <= EARLY_BYTES {
             self.early_bytes += bytes;
             self.early.push_back(early);
             return;
         }
-        let why = "too much was said before the session runs; wait for answers";
+        let why = "too much input before the session runs; wait for answers";
         match early {
             Early::Prompt(..) => self.refuse(why, out),
             Early::Control(control) => control::fail(&control.id, why, out),
         }
     }
 
-    /// A prompt that is no turn has a result too, after that of the turn that runs: clients take the
-    /// next result for the end of what they wait for.
+    /// A refused prompt gets a result too, after that of the running turn: clients take the next result as
+    /// the end of what they wait for.
     fn refuse(&mut self, why: &str, out: &mut Outbox) {
         if self.renderer.is_in_turn() && self.refusals.len() < REFUSALS {
             return self.refusals.push(why.to_owned());
@@ -253,7 +253,7 @@ impl ClaudeFront {
             }
             Err(error) => return self.failed(&error.message, out),
         };
-        // Where one process serves one turn, there is nobody to wait for.
+        // If each process serves one turn, there is nothing to wait for.
         self.is_ready = session.state != SessionState::Starting;
         self.stage = Stage::Running(session.id.clone());
         out.follow(&session.id, after);
@@ -269,7 +269,7 @@ impl ClaudeFront {
         }
     }
 
-    /// There is no session: who waits for something is told, and the program ends.
+    /// No session was started: reports that to everything that waits, then closes.
     fn failed(&mut self, message: &str, out: &mut Outbox) {
         self.stage = Stage::Over;
         self.failure = Some(message.to_owned());
@@ -283,7 +283,7 @@ impl ClaudeFront {
     }
 
     fn event(&mut self, event: &Event<'_>, out: &mut Outbox) {
-        // After a result a client may answer nothing more.
+        // After a result, a client may not answer any more.
         if let EventKind::TurnCompleted(_) | EventKind::TurnFailed(_) = event.kind {
             self.put_questions(out);
         }
@@ -317,7 +317,7 @@ impl ClaudeFront {
         }
     }
 
-    /// The agent said what it is.
+    /// The agent reported what it is.
     fn told(&mut self, info: &AgentInfo<'_>, out: &mut Outbox) {
         let keep = |kept: &mut Option<Json<'static>>, told: &Option<Json<'_>>| {
             if let Some(told) = told {
@@ -366,7 +366,7 @@ impl Front for ClaudeFront {
     }
 
     fn on_overlong(&mut self, bytes: u64, out: &mut Outbox) {
-        let message = format!("a line of {bytes} bytes is too long; nothing of it was taken");
+        let message = format!("a line of {bytes} bytes is too long; nothing of it was accepted");
         control::fail("", &message, out);
     }
 
@@ -416,7 +416,7 @@ impl Front for ClaudeFront {
 }
 
 impl ClaudeFront {
-    /// Asks the client what is still open.
+    /// Puts the open requests to the client.
     fn put_questions(&mut self, out: &mut Outbox) {
         for (id, line, shown) in std::mem::take(&mut self.raised) {
             out.say(line);
@@ -424,7 +424,7 @@ impl ClaudeFront {
         }
     }
 
-    /// Says a message back, by the id it was taken under.
+    /// Repeats a message to the client, with the id under which it was accepted.
     fn replay(&mut self, message: Json<'static>, reply: Reply, out: &mut Outbox) {
         let Stage::Running(session) = &self.stage else { return };
         let Reply::Done(taken) = reply else { return };

@@ -1,5 +1,5 @@
-//! The gateway's own hook: Claude calls it before every tool, so that the policy also judges the calls
-//! that Claude would run without asking.
+//! The gateway's own hook. Claude calls it before every tool, so the policy also judges calls that Claude
+//! would run without asking.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use agentwire_protocol::{ErrorCode, GatewayError, SessionConfig};
 /// The callback id of the gateway's own hook.
 pub(super) const GUARD: &str = "agentwire-policy";
 
-/// How many seconds Claude waits for the gateway. A limit may hold a call until somebody answers.
+/// Seconds that Claude waits for the gateway. A limit may hold a call until somebody answers.
 const TIMEOUT: u32 = 7 * 24 * 60 * 60;
 
-/// Refuses a client's hook that has the gateway's callback id.
+/// Refuses a client's hook that uses the gateway's callback id.
 pub(super) fn check(config: &SessionConfig) -> Result<(), GatewayError> {
     let hooks = config.hooks.iter().flatten().flat_map(|(_, matchers)| matchers);
     let mut ids = hooks.flat_map(|matcher| &matcher.callback_ids);
@@ -25,7 +25,7 @@ pub(super) fn check(config: &SessionConfig) -> Result<(), GatewayError> {
     }
 }
 
-/// The hooks of the session's clients, and the gateway's own before them. It is always there: an answer
+/// The hooks of the session's clients, with the gateway's own in front. It is always registered: an answer
 /// may add a rule later, and Claude's own settings may allow calls that agentwire asks about.
 pub(super) fn with_guard(config: &SessionConfig) -> BTreeMap<String, Vec<HookMatcher>> {
     let mut hooks = config.hooks.clone().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! How `claude` is started, and what it is told first.
+//! How `claude` is started, and the `initialize` request that it gets first.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{Claude, guard, modes, native, project};
 use crate::agent::{Arg, Launch, Part, Start, refuse};
 
-/// It lets the mode change to one that Claude never runs in here.
+/// Allows a change to a mode that Claude never runs in here.
 const ALLOW_BYPASS: &str = "--allow-dangerously-skip-permissions";
 
 pub(super) fn launch(claude: &Claude, start: &Start<'_>) -> Result<Launch, GatewayError> {
@@ -69,7 +69,7 @@ pub(super) fn launch(claude: &Claude, start: &Start<'_>) -> Result<Launch, Gatew
     if start.resume.is_some() && start.fork {
         launch.words(&["--fork-session"]);
     }
-    // What is resumed keeps its id.
+    // A resumed session keeps its id.
     if let Some(id) = start.native_session_id.filter(|_| start.resume.is_none() || start.fork) {
         launch.option("--session-id", id);
     }
@@ -101,8 +101,8 @@ pub(super) fn launch(claude: &Claude, start: &Start<'_>) -> Result<Launch, Gatew
     Ok(launch)
 }
 
-/// Settings and servers that stand in the argument itself: they may have secrets, and argv is for all to
-/// see.
+/// Settings and servers given inline in the argument. They may hold secrets, and argv is visible to
+/// everyone.
 fn inline(arg: &str) -> Option<(&str, &str)> {
     let (flag, value) = arg.split_once('=')?;
     let is_source = matches!(flag, "--settings" | "--mcp-config");
@@ -119,7 +119,7 @@ fn choices(config: &SessionConfig, launch: &mut Launch) {
             launch.option(flag, list.join(","));
         }
     }
-    // Here an empty list says something: read none.
+    // An empty list has a meaning here: read none.
     if let Some(sources) = project::sources(config) {
         launch.option("--setting-sources", sources.join(","));
     }
@@ -146,9 +146,9 @@ fn choices(config: &SessionConfig, launch: &mut Launch) {
     }
 }
 
-/// What `initialize` says: what has no flag, or is better not seen on argv.
+/// The `initialize` request: what has no flag, or should not be visible in argv.
 pub(super) fn initialize(config: &SessionConfig) -> BTreeMap<&str, Json<'static>> {
-    // Without `forwardSubagentText` what subagents in the foreground say is left out.
+    // Without `forwardSubagentText`, the text of foreground subagents is left out.
     let mut request = BTreeMap::from([
         ("subtype", Json::of(&"initialize")),
         ("forwardSubagentText", Json::of(&true)),
@@ -188,8 +188,8 @@ fn servers(
     config.mcp_servers.iter().flatten().filter(|(_, server)| fits(server)).collect()
 }
 
-/// The agent's own settings win over what `sandboxMode` asks for, but cannot take the sandbox away.
-/// Sandboxed commands do not run unasked for being sandboxed: the policy decides when to ask.
+/// The agent's own settings win over `sandboxMode`, but cannot remove the sandbox. Sandboxed commands do
+/// not run unasked just because they are sandboxed: the policy decides when to ask.
 fn sandbox(config: &SessionConfig) -> Result<Option<SandboxSettings>, GatewayError> {
     let own = config.sandbox.clone();
     let mode = match config.sandbox_mode.unwrap_or_default() {
@@ -199,7 +199,7 @@ fn sandbox(config: &SessionConfig) -> Result<Option<SandboxSettings>, GatewayErr
         }
         SandboxMode::WorkspaceWrite => SandboxSettings {
             enabled: Some(true),
-            // Without this, a machine that has no sandbox runs the commands without one.
+            // Without this, a machine without a sandbox runs the commands unsandboxed.
             fail_if_unavailable: Some(true),
             auto_allow_bash_if_sandboxed: Some(false),
             allow_unsandboxed_commands: Some(false),

@@ -1,12 +1,12 @@
-//! Claude Code over `stream-json`: one process, many turns, both ways.
+//! Claude Code over `stream-json`: one process, many turns, both directions.
 //!
-//! Whose: Anthropic's `claude` (measured with 2.1.325), the shapes of the specifications
-//! (`callback.request`, whole messages, the board's events) and the demo agent. All are read; only
-//! the real one is written, and `callback.response` to whoever sent a `callback.request`.
+//! Spoken by Anthropic's `claude` (measured with 2.1.325), by the shapes of the specifications
+//! (`callback.request`, whole messages, the board's events) and by the demo agent. All of them are read.
+//! Only the real one is written, plus `callback.response` to a sender of `callback.request`.
 //!
-//! Quirks: `system/init` comes with every turn; a turn may begin without a prompt; a failed call of
-//! the model ends in a `result` of subtype `success`; the whole block comes before its
-//! `content_block_stop`; totals run over the process; one bad line on stdin kills it.
+//! Quirks: `system/init` arrives with every turn. A turn may start without a prompt. A failed model call
+//! ends in a `result` of subtype `success`. The whole block arrives before its `content_block_stop`. Totals
+//! accumulate over the process. One bad line on stdin kills it.
 
 mod agent;
 mod describe;
@@ -37,7 +37,7 @@ use crate::hooks::callbacks;
 use crate::json::Value;
 use crate::project::ProjectFile;
 
-/// Claude Code. It takes hooks of a session's start and end, and never calls them (2.1.325).
+/// Claude Code. It accepts hooks for the start and end of a session, and never calls them (2.1.325).
 pub const CLAUDE: Claude = Claude {
     agent: AgentType::Claude,
     hooks: OwnHooks::AllBut(&["SessionStart", "SessionEnd"]),
@@ -50,17 +50,15 @@ pub const CLAUDE: Claude = Claude {
 /// The dialect, for one agent that speaks it.
 #[derive(Clone, Copy)]
 pub struct Claude {
-    /// The agent.
     pub(crate) agent: AgentType,
-    /// The hooks of the client that it calls itself.
+    /// The client's hooks that the agent calls itself.
     pub(crate) hooks: OwnHooks,
-    /// Its tools.
     pub(crate) tools: &'static AgentTools,
-    /// It can run commands in a sandbox of its own.
+    /// The agent can run commands in its own sandbox.
     pub(crate) has_sandbox: bool,
-    /// It reads settings of the user and of the project.
+    /// The agent reads user and project settings.
     pub(crate) reads_settings: bool,
-    /// It gets the mode that the gateway keeps, and can say it.
+    /// The agent receives the mode that the gateway applies, and can report it.
     pub(crate) tells_mode: bool,
 }
 
@@ -131,7 +129,7 @@ impl AgentDialect for Claude {
     }
 
     fn wants_sign_in(&self, failed: &TurnFailed<'_>) -> bool {
-        // Without a key, and with one that the service does not take.
+        // Without a key, and with a key that the service rejects.
         let names = ["authentication_failed", "authentication_error"];
         failed.error_type.as_ref().is_some_and(|name| names.contains(&&*name.decode()))
     }

@@ -1,8 +1,9 @@
-//! Permission modes: which of them Claude itself runs in, and which the gateway keeps in its place.
+//! Permission modes: which ones Claude itself runs in, and which the gateway applies for it.
 //!
-//! An agent that can ask always runs in its most asking mode. `acceptEdits` and `bypassPermissions`
-//! approve calls, so the gateway's policy takes them as `autoEdit` and `autoAll` and Claude stays in
-//! `default`. The other modes only restrict Claude, and are handed down.
+//! An agent that can ask always runs in the mode that asks most. `acceptEdits` and `bypassPermissions`
+//! approve calls, so the gateway's policy applies them as `autoEdit` and `autoAll`, and Claude stays in
+//! `default`. The other modes are passed on to Claude. They only restrict it, except `auto`, in which
+//! Claude's own classifier approves calls.
 
 use agentwire_protocol::{ApprovalMode, ErrorCode, GatewayError, SessionConfig};
 
@@ -11,12 +12,12 @@ pub(super) const ASKING: &str = "default";
 
 const MODES: [&str; 6] = [ASKING, "acceptEdits", "plan", "bypassPermissions", "dontAsk", "auto"];
 
-/// Whether the gateway keeps that mode, and Claude never runs in it.
+/// Whether the gateway applies this mode itself and Claude never runs in it.
 pub(super) fn is_kept(mode: &str) -> bool {
     matches!(mode, "acceptEdits" | "bypassPermissions")
 }
 
-/// The name by which clients of Claude see a mode that the gateway keeps; none, if they see Claude's own.
+/// Claude's name for a mode that the gateway applies; `None` if clients see Claude's own mode.
 pub(super) fn shown(own: Option<&str>, approval: Option<ApprovalMode>) -> Option<&str> {
     match (own, approval.unwrap_or_default()) {
         (Some(own), _) => Some(own).filter(|own| is_kept(own)),
@@ -38,7 +39,7 @@ pub(super) fn handed_down(
     })?;
     let has_rules = config.blocked_tools.as_ref().is_some_and(|rules| !rules.is_empty());
     if known == "auto" && has_rules {
-        // A classifier of Claude's approves calls there, and a rule in doubt would not be asked about.
+        // Claude's classifier approves calls in this mode, so a rule in doubt would not be asked about.
         let what = "permissionMode auto together with blockedTools";
         return Err(GatewayError::unsupported(agent, what));
     }

@@ -1,23 +1,24 @@
-//! Which arguments and variables of `claude` the gateway cannot allow. Commander reads the arguments: it takes
-//! no abbreviations.
+//! Arguments and variables of `claude` that the gateway cannot allow. Commander parses the arguments and
+//! accepts no abbreviations.
 //!
-//! Of the flags that its help does not show (2.1.325), those are here by which somebody else speaks in the
-//! session, answers its questions or sets its mode, and those by which it works or reads settings elsewhere.
-//! `--continue`, `--resume`, `--print` and their kind take nothing away. `--safe-mode` leaves the gateway's hook in
-//! place: it does to hooks what `allowManagedHooksOnly` does.
+//! Of the flags that its help does not show (2.1.325), this lists those that let somebody else speak in the
+//! session, answer its requests or set its mode, and those that make it work or read settings elsewhere.
+//! `--continue`, `--resume`, `--print` and similar flags remove no protection. `--safe-mode` leaves the
+//! gateway's hook in place: it affects hooks as `allowManagedHooksOnly` does.
 //!
-//! Settings that switch hooks off (`disableAllHooks`, `allowManagedHooksOnly`), of whatever origin, do not
-//! reach the gateway's hook, which is registered over the wire (2.1.325, scenario "arguments that unguard").
+//! Settings that turn hooks off (`disableAllHooks`, `allowManagedHooksOnly`), wherever they come from, do
+//! not affect the gateway's hook, which is registered over the wire (2.1.325, scenario "arguments that
+//! unguard").
 
 use agentwire_protocol::{GatewayError, SessionConfig};
 
 use super::modes;
 use crate::guarded::{Guarded, Parser, Unguards};
 
-/// An MCP tool that answers Claude's questions in the gateway's place.
+/// An MCP tool that answers Claude's permission requests instead of the gateway.
 const PROMPT_TOOL: &str = "--permission-prompt-tool";
 
-/// Refuses such a tool where the gateway itself has to answer: by rules, or by a mode.
+/// Refuses such a tool if the gateway itself has to answer, by rules or by a mode.
 pub(super) fn check_prompt_tool(agent: &str, config: &SessionConfig) -> Result<(), GatewayError> {
     let is_it = |arg: &String| arg.split('=').next() == Some(PROMPT_TOOL);
     let has_rules = config.blocked_tools.as_ref().is_some_and(|rules| !rules.is_empty());
@@ -27,8 +28,8 @@ pub(super) fn check_prompt_tool(agent: &str, config: &SessionConfig) -> Result<(
         return Ok(());
     }
     let what = format!(
-        "{PROMPT_TOOL} in nativeArgs together with rules or a mode: agentwire answers permission \
-         requests then"
+        "{PROMPT_TOOL} in nativeArgs together with rules or a mode: agentwire then answers \
+         permission requests itself"
     );
     Err(GatewayError::unsupported(agent, &what))
 }
@@ -62,7 +63,7 @@ pub(super) const GUARDED: Guarded = Guarded {
                 "--output-format",
                 // Sends the session to an address.
                 "--sdk-url",
-                // Sessions elsewhere, or driven from elsewhere.
+                // Sessions that run elsewhere, or are driven from elsewhere.
                 "--cloud",
                 "--remote",
                 "--environment",
@@ -76,10 +77,10 @@ pub(super) const GUARDED: Guarded = Guarded {
                 "--background",
                 "--desktop",
                 "--tmux",
-                // Messages and answers of MCP servers.
+                // Messages and answers from MCP servers.
                 "--channels",
                 "--dangerously-load-development-channels",
-                // Messages and modes of another session.
+                // Messages and modes from another session.
                 "--team-name",
                 "--agent-id",
                 "--lead-verify-key",
@@ -87,15 +88,15 @@ pub(super) const GUARDED: Guarded = Guarded {
             settings: &[],
             instead: WIRE,
         },
-        // The second begins a turn before it knows the hook.
+        // The second starts a turn before it knows the hook.
         Unguards { names: &["--bare", "--reply-on-resume"], settings: &[], instead: HOOKS },
-        // The answer about the project's files decides this.
+        // The trust answer for the project's files decides this.
         Unguards {
             names: &["--setting-sources"],
             settings: &[],
             instead: "give the option settingSources",
         },
-        // Nobody has looked at what these name.
+        // Nobody has checked what these point to.
         Unguards {
             names: &["--project-config-root", "--deep-link-cwd-b64"],
             settings: &[],
@@ -105,14 +106,14 @@ pub(super) const GUARDED: Guarded = Guarded {
     variables: &[
         Unguards {
             names: &[
-                // What `--bare` sets.
+                // Set by `--bare`.
                 "CLAUDE_CODE_SIMPLE",
                 "CLAUDE_CODE_EVEN_MORE_DANGEROUSLY_SKIP_PERMISSIONS",
             ],
             settings: &[],
             instead: HOOKS,
         },
-        // What `--sdk-url` sets.
+        // Set by `--sdk-url`.
         Unguards { names: &["CLAUDE_CODE_REMOTE_SDK_URL"], settings: &[], instead: WIRE },
     ],
 };

@@ -1,5 +1,5 @@
-//! What a client of Claude is asked of another agent's doings, and what its answers mean: the same on
-//! every wire that has Claude's words for it.
+//! How other agents' requests are put to a client of Claude, and what its answers mean. The same on every
+//! wire that uses Claude's terms.
 
 use std::collections::BTreeMap;
 
@@ -10,19 +10,19 @@ use serde_json::{Value, json};
 
 use crate::permission_updates::{PermissionRule, PermissionUpdate};
 
-/// The tool by which Claude asks its user.
+/// The tool with which Claude asks its user.
 pub(crate) const QUESTIONS: &str = "AskUserQuestion";
 
-/// What an answer says beside the one call.
+/// What an answer changes beyond this one call.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Updates {
-    /// Its like is allowed from now on.
+    /// Calls like this one are allowed from now on.
     pub(crate) remember: bool,
-    /// The mode changes to this.
+    /// The new mode.
     pub(crate) mode: Option<String>,
 }
 
-/// The rule that allows this call, and no other: by its command, or by its file.
+/// The rule that allows this call and no other, by its command or its file.
 fn rule_of(tool: &str, input: &Json<'_>) -> PermissionRule {
     #[derive(Default, Deserialize)]
     #[serde(default)]
@@ -40,13 +40,13 @@ fn rule_of(tool: &str, input: &Json<'_>) -> PermissionRule {
     PermissionRule { tool_name: tool.to_owned(), rule_content: shown.command.or(file) }
 }
 
-/// What "from now on" would mean, as a rule of Claude's: clients read no other words for it.
+/// What "from now on" would mean, as one of Claude's rules: clients read no other form.
 pub(crate) fn suggestions(tool: &str, input: &Json<'_>) -> Json<'static> {
     PermissionUpdate::allowing(vec![rule_of(tool, input)])
 }
 
-/// Reads the `updatedPermissions` of an answer to what was asked of that tool with that input. Only what
-/// was suggested can be kept, and a mode be set; anything else is refused by name.
+/// Reads the `updatedPermissions` of an answer about this tool with this input. Only the suggested rule can
+/// be remembered, and a mode can be set; anything else is refused by name.
 pub(crate) fn updates(
     given: &Json<'_>,
     (tool, input): (&str, &Json<'_>),
@@ -58,8 +58,8 @@ pub(crate) fn updates(
                 let suggested = rule_of(tool, input);
                 let rules = update.rules();
                 if rules.is_empty() || rules.iter().any(|rule| *rule != suggested) {
-                    let why = "only the rule that was suggested can be kept for this agent";
-                    return Err(format!("addRules cannot be taken: {why}"));
+                    let why = "only the suggested rule can be remembered for this agent";
+                    return Err(format!("addRules is not supported: {why}"));
                 }
                 updates.remember = true;
             }
@@ -67,20 +67,20 @@ pub(crate) fn updates(
             (kind, _) => {
                 let behavior = update.behavior().map(|word| format!(" ({word})"));
                 let behavior = behavior.unwrap_or_default();
-                return Err(format!("{kind}{behavior} cannot be taken for this agent"));
+                return Err(format!("{kind}{behavior} is not supported for this agent"));
             }
         }
     }
     Ok(updates)
 }
 
-/// The modes that the `updatedPermissions` of an answer set.
+/// The modes set by the `updatedPermissions` of an answer.
 pub(crate) fn modes(given: &Json<'_>) -> Vec<String> {
     let list = PermissionUpdate::list(given).unwrap_or_default();
     list.iter().filter_map(|update| update.mode().map(str::to_owned)).collect()
 }
 
-/// Questions of any agent, as the input of Claude's tool for them.
+/// Any agent's questions, as the input of Claude's question tool.
 pub(crate) fn questions(questions: &[Question<'_>]) -> Json<'static> {
     let list = questions.iter().map(|question| {
         let options = question.options.iter().map(|option| {
@@ -97,7 +97,7 @@ pub(crate) fn questions(questions: &[Question<'_>]) -> Json<'static> {
     Json::of(&json!({ "questions": list.collect::<Vec<_>>() }))
 }
 
-/// The words of each question, and the key of its answer.
+/// The text of each question, and the key of its answer.
 pub(crate) fn keys(questions: &[Question<'_>]) -> Vec<(String, String)> {
     let key = |question: &Question<'_>| {
         let words = question.question.to_string();
@@ -107,7 +107,7 @@ pub(crate) fn keys(questions: &[Question<'_>]) -> Vec<(String, String)> {
     questions.iter().map(key).collect()
 }
 
-/// The answers by their keys. A client names them by the words of the question.
+/// The answers by key. A client names each by the text of its question, or by the key.
 pub(crate) fn answers(
     questions: &[(String, String)],
     input: Option<&Json<'_>>,
@@ -117,7 +117,7 @@ pub(crate) fn answers(
         answers: BTreeMap<String, Json<'static>>,
     }
     let Some(Ok(Input { answers })) = input.map(Json::read) else {
-        return Err("a question is answered by the answers in the updated input".to_owned());
+        return Err("a question needs answers in the updated input".to_owned());
     };
     let keyed = answers.into_iter().map(|(words, answer)| {
         match questions.iter().find(|(asked, key)| *asked == words || *key == words) {
@@ -128,8 +128,8 @@ pub(crate) fn answers(
     keyed.collect()
 }
 
-/// Clients of Claude give back the input that they allow; to an agent that takes no change it would be
-/// one.
+/// Clients of Claude send back the input that they allow. To an agent that accepts no changes, it must not
+/// look like one.
 pub(crate) fn is_same(one: &Json<'_>, other: &Json<'_>) -> bool {
     match (one.read::<Value>(), other.read::<Value>()) {
         (Ok(one), Ok(other)) => one == other,

@@ -1,4 +1,4 @@
-//! What is known of Claude Code's program.
+//! Facts about the Claude Code program.
 
 use agentwire_protocol::AgentType;
 use serde::Deserialize;
@@ -9,7 +9,6 @@ use crate::program::{
     Wire,
 };
 
-/// Claude Code.
 pub const PROGRAM: Program = Program {
     agent: AgentType::Claude,
     about: "Claude Code",
@@ -24,17 +23,17 @@ pub const PROGRAM: Program = Program {
     cache: CacheCount::BesideInput,
     acp: None,
     protected: &[".claude", ".claude.json"],
-    // Its Python SDK removes it too.
+    // Claude's Python SDK removes it too.
     own_variables: &["CLAUDECODE"],
     project_prefixes: &["${CLAUDE_PROJECT_DIR}/", "$CLAUDE_PROJECT_DIR/"],
     tested: &["2.1.197", "2.1.325"],
-    // Without `--json`, 2.1.29 takes these words for a prompt and asks the model.
+    // Without `--json`, 2.1.29 treats these words as a prompt and calls the model.
     login: LoginQuestion::Ask { args: &["auth", "status", "--json"], read: login },
     sign_in: "run `claude` once and sign in, or set ANTHROPIC_API_KEY",
     problems: &[],
 };
 
-/// The part of its answer that is read; the rest names the account.
+/// The part of the answer that is read. The rest names the account.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Status {

@@ -1,4 +1,4 @@
-//! The files of a project that make Claude Code run something.
+//! Project files that make Claude Code run something.
 
 use agentwire_protocol::SessionConfig;
 
@@ -14,24 +14,24 @@ const PROJECT: [ProjectFile; 10] = [
     ProjectFile::tree(".claude/agents", &[".md"], Form::Markdown, Repository).and_below(),
     ProjectFile::tree(".claude/commands", &[".md"], Form::Markdown, Repository).and_below(),
     ProjectFile::tree(".claude/skills", &[".md"], Form::Markdown, Repository).and_below(),
-    // A skill may be a plugin, with hooks and servers of its own.
+    // A skill may be a plugin with its own hooks and servers.
     ProjectFile::tree(".claude/skills", &PLUGIN, Form::Json, Repository).and_below(),
     ProjectFile::tree(".claude/workflows", &[""], Form::Opaque, Repository),
     ProjectFile::tree(".claude/hooks", &[""], Form::Script, Repository),
-    // With its own switch, but only with this source.
+    // It has its own switch, but is only read with this source.
     ProjectFile::file(".mcp.json", Form::Json, Everywhere),
 ];
 
-/// The files that make a directory a plugin, or are in one.
+/// Files that make a directory a plugin, or belong to one.
 const PLUGIN: [&str; 4] = ["plugin.json", "hooks.json", ".mcp.json", ".lsp.json"];
 
 /// Read with the setting source `local`.
 const LOCAL: ProjectFile = ProjectFile::file(".claude/settings.local.json", Form::Json, Repository);
 
-/// The settings of the user alone.
+/// The setting source that reads only the user's settings.
 const USER: &str = "user";
 
-/// What a session that is started so reads.
+/// The project files that a session with this configuration reads.
 pub(super) fn files(config: &SessionConfig) -> Vec<ProjectFile> {
     let reads = |source: &str| match &config.setting_sources {
         Some(sources) => sources.iter().any(|name| name == source),
@@ -47,7 +47,7 @@ pub(super) fn files(config: &SessionConfig) -> Vec<ProjectFile> {
     files
 }
 
-/// The setting sources of a session, without those of a project that is not trusted.
+/// The setting sources of a session, without those of an untrusted project.
 pub(super) fn sources(config: &SessionConfig) -> Option<Vec<String>> {
     if config.trust != Some(false) {
         return config.setting_sources.clone();

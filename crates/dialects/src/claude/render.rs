@@ -1,8 +1,8 @@
-//! Unified events of any agent as the messages that a client of Claude reads.
+//! Renders unified events of any agent as the messages that a client of Claude reads.
 //!
-//! Claude's own lines pass as they are; of every other agent each turn is told as Claude would tell
-//! it: `system/init`, messages block by block, tool results, one `result`. Requests are the front's
-//! matter: of control nothing passes and nothing is rendered.
+//! Claude's own lines pass unchanged. For every other agent, each turn is rendered as Claude would report
+//! it: `system/init`, messages block by block, tool results, one `result`. Requests belong to the front:
+//! control lines do not pass, and none are rendered.
 
 mod calls;
 pub(super) mod files;
@@ -45,14 +45,14 @@ pub struct Options {
     pub partial: bool,
 }
 
-/// Renders the events of one session, from its first on. To join later, let it see the earlier ones
-/// and say nothing.
+/// Renders the events of one session, starting with the first. To join later, feed it the earlier events
+/// and discard the output.
 #[derive(Debug, Default)]
 pub struct Renderer {
     options: Options,
-    /// The agent is Claude, or speaks as Claude does.
+    /// The agent is Claude, or speaks its wire.
     is_claude: bool,
-    /// The session's id as Claude's own lines have it.
+    /// The session's id in Claude's own lines.
     claude_id: Option<String>,
     session: Session,
     turn: Turn,
@@ -61,29 +61,28 @@ pub struct Renderer {
     tools: Vec<Tool>,
     /// Calls that were shown, open or not.
     called: Recent,
-    /// Of these, those that show what they did to a file.
+    /// Of these, the calls that show what they did to a file.
     edits: Recent,
     todos: Option<Json<'static>>,
-    /// Questions that are shown as calls: of each request, the call.
+    /// Questions that are shown as calls: the call's id by the request's id.
     questions: BTreeMap<String, String>,
-    /// Agents that work while whoever spawned them goes on.
+    /// Agents that work while the agent that spawned them continues.
     background: Recent,
     last_is_error: Option<bool>,
-    /// How often something was said that no event tells.
+    /// How many messages were rendered without an event.
     asides: u64,
-    /// Messages whose fate is told; of all, if there is no list.
+    /// Messages whose fate is reported; `None` reports all.
     named: Option<Recent>,
     scanner: Scanner,
 }
 
 impl Renderer {
-    /// A renderer that has seen nothing.
     pub fn new(options: Options) -> Self {
         Self { options, ..Self::default() }
     }
 
-    /// Says the event in Claude's words: each message is one JSON object on one line, without `\n`,
-    /// U+2028 and U+2029 escaped.
+    /// Renders the event in Claude's format. Each message is one JSON object on one line, without `\n`, and
+    /// with U+2028 and U+2029 escaped.
     pub fn event(&mut self, event: &Event<'_>, say: &mut dyn FnMut(&str)) {
         let mut is_said = false;
         for line in event.native.iter().filter(|line| native::is_claude(line)) {
@@ -110,24 +109,24 @@ impl Renderer {
         self.claude_id = session_id;
     }
 
-    /// Of that agent, as long as no event says otherwise.
+    /// Assumes this agent until an event says otherwise.
     pub fn of(mut self, agent: AgentType) -> Self {
         self.is_claude = program(agent).speaks_claude();
         self
     }
 
-    /// The MCP servers that are known of, as Claude lists them.
+    /// The known MCP servers, as Claude lists them.
     pub(crate) fn servers(&self) -> Vec<serde_json::Value> {
         self.session.servers()
     }
 
-    /// Whether the agent says everything in Claude's own words.
+    /// Whether the agent speaks Claude's own wire.
     pub fn speaks_claude(&self) -> bool {
         self.is_claude
     }
 
-    /// What a permission is asked for, as its call was shown and with all that the request tells: the
-    /// tool, and what it is to run with. Of a request whose event was rendered.
+    /// The tool and the input that a permission is asked for, as its call was shown and with everything
+    /// that the request adds. The request's event must have been rendered.
     pub fn asked(&self, request: &RequestRaised<'_>) -> (String, Json<'static>) {
         let id = request.tool_use_id.as_ref().map(Text::decode);
         if let Some(tool) = self.tools.iter().find(|tool| id.as_deref() == Some(&*tool.id)) {
@@ -142,13 +141,13 @@ impl Renderer {
         (name, input)
     }
 
-    /// Whether the last turn failed, once one has ended: for the exit code of the program.
+    /// Whether the last turn failed, if one has ended. For the exit code of the program.
     pub fn last_is_error(&self) -> Option<bool> {
         self.last_is_error
     }
 
-    /// What becomes of a message is told only of those that are named: a client that gives its messages
-    /// no ids hears nothing of the ids they were given.
+    /// Reports the fate of named messages only: a client that gives its messages no ids does not hear of
+    /// the ids that they were given.
     pub fn only_named(mut self) -> Self {
         self.named = Some(Recent::default());
         self
@@ -167,7 +166,7 @@ impl Renderer {
         message.is_some_and(|message| named.count(&message) > 0)
     }
 
-    /// A line of Claude's own: whether it is said.
+    /// Passes on one of Claude's own lines; returns whether it did.
     fn pass(&mut self, text: &str, line: Line, say: &mut dyn FnMut(&str)) -> bool {
         match line {
             Line::Withheld => return false,
@@ -189,8 +188,8 @@ impl Renderer {
         true
     }
 
-    /// Of a turn of Claude's only the bounds are ours, where Claude did not tell them: it died, was
-    /// cut off, or never heard of the turn. So is a mode that the gateway keeps in Claude's place.
+    /// For a turn of Claude's, only the bounds are rendered here, if Claude did not report them: it died,
+    /// was cut off, or never received the turn. So is a mode that the gateway applies for Claude.
     fn bound(&mut self, event: &Event<'_>, is_said: bool, voice: &mut Voice<'_>) {
         if let EventKind::TurnStarted(_) = &event.kind {
             self.turn.started(&event.timestamp);
@@ -214,7 +213,7 @@ impl Renderer {
     }
 
     fn render(&mut self, event: &Event<'_>, agent: &str, voice: &mut Voice<'_>) {
-        // Whatever is said of a turn comes after its `init`.
+        // Everything about a turn comes after its `init`.
         if self.turn.is_due && !(is_preparing(&event.kind) && self.session.awaits_tools()) {
             self.begin_turn(voice);
         }
@@ -305,7 +304,7 @@ impl Renderer {
         self.questions.clear();
     }
 
-    /// Claude's main agent speaks in turns only; its subagents at any time.
+    /// Claude's main agent speaks only in turns, its subagents at any time.
     fn may_speak(&self, agent: &str) -> bool {
         self.turn.is_begun || agent != MAIN_AGENT
     }
@@ -365,7 +364,7 @@ impl Renderer {
         }
     }
 
-    /// A call of the model failed and is tried again.
+    /// A model call failed and is retried.
     fn retrying(&mut self, voice: &mut Voice<'_>) {
         self.turn.retries += 1;
         let attempt = self.turn.retries;
@@ -379,7 +378,8 @@ impl Renderer {
         system("api_retry", retry, voice);
     }
 
-    /// Readers need the `status` that Claude's limits have; those of other agents have none.
+    /// Readers need the `status` that Claude's limits have. Other agents' limits have none and are left
+    /// out.
     fn rate_limit(&mut self, limits: &Json<'_>, voice: &mut Voice<'_>) {
         let Ok(document) = self.scanner.scan(limits.get()) else { return };
         let status = document.root().get("status").and_then(Value::string);
@@ -393,7 +393,7 @@ impl Renderer {
     }
 }
 
-/// Whether an event only tells that the turn is being prepared, and nothing is said of it.
+/// Whether an event only shows that the turn is being prepared, and renders nothing.
 fn is_preparing(kind: &EventKind<'_>) -> bool {
     if let EventKind::StatusChanged(change) = kind {
         let status = change.status;
@@ -412,7 +412,7 @@ fn is_preparing(kind: &EventKind<'_>) -> bool {
     }
 }
 
-/// The mode that an event tells.
+/// The mode that an event reports.
 fn told_mode<'e>(kind: &'e EventKind<'_>) -> Option<&'e Text<'e>> {
     match kind {
         EventKind::StatusChanged(change) if change.status == Status::Mode => {
@@ -423,14 +423,13 @@ fn told_mode<'e>(kind: &'e EventKind<'_>) -> Option<&'e Text<'e>> {
     }
 }
 
-/// Says a `system` message.
 fn system<T: Serialize>(subtype: &'static str, fields: T, voice: &mut Voice<'_>) {
     let uuid = voice.uuid();
     let session_id = voice.session_id;
     voice.frame(&System { r#type: "system", subtype, fields, session_id, uuid });
 }
 
-/// A `system` message about an event that nothing else is said of.
+/// A `system` message about an event that is rendered in no other way.
 pub(crate) fn system_message(
     event: &Event<'_>,
     subtype: &'static str,

@@ -1,6 +1,6 @@
-//! What Claude calls a tool of any agent, and the fields that it has for what the tool is to do.
+//! Any agent's tool call in Claude's terms: the tool name and the input fields that Claude would use.
 //!
-//! Clients and hooks of Claude know tools by these names. The agent's own fields stay beside them.
+//! Claude's clients and hooks know tools by these names. The agent's own fields stay next to them.
 
 use std::collections::BTreeMap;
 
@@ -12,38 +12,34 @@ use super::render::files;
 
 type Fields = BTreeMap<String, Json<'static>>;
 
-/// A tool call of any agent, as the agent tells it.
+/// A tool call of any agent, as the agent reports it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ToolCall<'c> {
-    /// The agent's name of the tool.
+    /// The agent's name for the tool.
     pub name: &'c str,
-    /// What sort of tool it is.
     pub kind: ToolKind,
-    /// The MCP server that has it.
+    /// The MCP server that provides the tool.
     pub server: Option<&'c str>,
-    /// What it is called with.
     pub input: Option<&'c Json<'c>>,
-    /// A line to show.
     pub title: Option<&'c str>,
 }
 
 /// A tool call as Claude would make it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolUse {
-    /// Claude's name of the tool; the agent's own, where Claude has none.
+    /// Claude's name for the tool, or the agent's own if Claude has none.
     pub name: String,
-    /// An object: the agent's own fields and, where they are certain, those that Claude has.
+    /// An object: the agent's own fields, plus Claude's where they are certain.
     pub input: Json<'static>,
-    /// It shows what becomes of a file.
+    /// The input shows how a file changes.
     pub is_edit: bool,
 }
 
 impl ToolCall<'_> {
-    /// The call as Claude would make it.
     pub fn as_claude(&self) -> ToolUse {
         let given = self.input.map(|input| input.clone().into_owned());
         let read = given.as_ref().map(Json::read::<Fields>);
-        // What is no object is shown all the same.
+        // Input that is not an object is shown too.
         let mut is_changed = matches!(read, Some(Err(_)) | None);
         let mut fields = match (read, &given) {
             (Some(Ok(fields)), _) => fields,
@@ -74,7 +70,7 @@ impl ToolCall<'_> {
     }
 }
 
-/// What was told of a call before, with what is told of it now in its place.
+/// Merges the earlier input of a call with the later one, which wins. A `null` replaces nothing.
 pub fn overlaid(before: Option<&Json<'_>>, now: Option<&Json<'_>>) -> Option<Json<'static>> {
     let own = |json: &Json<'_>| json.clone().into_owned();
     let (Some(before), Some(now)) = (before, now) else { return now.or(before).map(own) };
@@ -113,7 +109,7 @@ fn name<'n>(own: &'n str, kind: ToolKind, fields: &Fields) -> &'n str {
     }
 }
 
-/// The fields of Claude's that the agent's own tell.
+/// Claude's fields that follow from the agent's own.
 fn more(kind: ToolKind, fields: &Fields, title: Option<&str>) -> Fields {
     let mut more = Fields::new();
     match kind {
@@ -124,7 +120,7 @@ fn more(kind: ToolKind, fields: &Fields, title: Option<&str>) -> Fields {
                     Some(words.collect::<Vec<_>>().join(" "))
                 }
                 Some(Value::String(_)) => None,
-                // An agent that tells no arguments of a command shows it as the call's title.
+                // An agent that reports no arguments for a command shows the command as the call's title.
                 Some(_) | None => title.map(str::to_owned),
             };
             more.extend(command.map(|command| ("command".to_owned(), Json::of(&command))));
@@ -158,7 +154,7 @@ fn path(path: &str) -> (String, Json<'static>) {
     ("file_path".to_owned(), Json::of(&path))
 }
 
-/// A word as a shell reads it.
+/// A word, quoted for a shell.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
     match !word.is_empty() && word.chars().all(is_plain) {
@@ -177,7 +173,7 @@ fn change_kind(change: &Value) -> Option<&str> {
     change.pointer("/kind/type").or(change.get("kind"))?.as_str()
 }
 
-/// What Claude would call its tool with, if the call lists one change that is one of Claude's.
+/// The input of Claude's tool, if the call lists a single change that Claude could make.
 fn only_change(fields: &Fields) -> Option<Json<'static>> {
     let changes = list(fields, "changes");
     let [change] = changes.as_slice() else { return None };
@@ -205,7 +201,7 @@ fn only_change(fields: &Fields) -> Option<Json<'static>> {
     }
 }
 
-/// The file that a call touches, if it is one. Of several none stands for the others.
+/// The file that a call touches, if it is exactly one. One of several cannot represent the others.
 fn only_path(fields: &Fields) -> Option<String> {
     let named = ["path", "absolute_path", "abs_path", "filePath"];
     let named = named.iter().find_map(|name| fields.get(*name)?.read::<String>().ok());

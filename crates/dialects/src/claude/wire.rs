@@ -1,4 +1,4 @@
-//! The words of stream-json, the control protocol and the board. Real names first; where the
+//! Field names of stream-json, the control protocol and the board. Real names come first; if the
 //! specification has another name for the same thing, both are read.
 
 use std::borrow::Cow;
@@ -52,13 +52,11 @@ wire! {
         usage: TaskUsage<'d> = "usage",
     }
 
-    /// What of a task changed.
     struct TaskPatch {
         status: Cow<'d, str> = "status",
         error: Text<'d> = "error",
     }
 
-    /// What a task used.
     struct TaskUsage {
         total_tokens: u64 = "total_tokens",
         duration_ms: u64 = "duration_ms",
@@ -76,7 +74,7 @@ wire! {
         tool_use_meta: Value<'d> = "tool_use_meta",
     }
 
-    /// A message of the model's service. The specification has `error` in here.
+    /// A message of the model API. The specification puts `error` in here.
     struct Message {
         id: Cow<'d, str> = "id",
         model: Text<'d> = "model",
@@ -85,7 +83,6 @@ wire! {
         error: Text<'d> = "error",
     }
 
-    /// A content block.
     struct Block {
         kind: Cow<'d, str> = "type",
         text: Text<'d> = "text",
@@ -101,7 +98,7 @@ wire! {
         is_error: bool = "is_error",
     }
 
-    /// Tokens, of a message or of a turn.
+    /// Tokens of a message or of a turn.
     struct Usage {
         input_tokens: u64 = "input_tokens",
         output_tokens: u64 = "output_tokens",
@@ -110,12 +107,10 @@ wire! {
         details: UsageDetails<'d> = "output_tokens_details",
     }
 
-    /// What the output tokens were.
     struct UsageDetails {
         thinking_tokens: u64 = "thinking_tokens",
     }
 
-    /// Tokens and cost of one model.
     struct ModelTotals {
         input_tokens: u64 = "inputTokens",
         output_tokens: u64 = "outputTokens",
@@ -131,8 +126,8 @@ wire! {
         parent_tool_use_id: Cow<'d, str> = "parent_tool_use_id",
     }
 
-    /// An event of the model's service. Most are deltas: what only others have is read when it comes
-    /// to that.
+    /// An event of the model API. Most are deltas, so fields that only other events have are read when
+    /// needed.
     struct StreamEvent {
         kind: Cow<'d, str> = "type",
         index: u64 = "index",
@@ -143,7 +138,6 @@ wire! {
         error: Value<'d> = "error",
     }
 
-    /// A piece of a block.
     struct Delta {
         kind: Cow<'d, str> = "type",
         text: Text<'d> = "text",
@@ -162,12 +156,11 @@ wire! {
         is_synthetic: bool = "isSynthetic",
     }
 
-    /// The message of a `user` line.
     struct UserMessage {
         content: Value<'d> = "content",
     }
 
-    /// What is told beside a tool's result.
+    /// Reported next to a tool's result.
     struct ResultMeta {
         non_execution_kind: Cow<'d, str> = "non_execution_kind",
         decision: Decision<'d> = "permission_decision",
@@ -236,7 +229,7 @@ wire! {
         request: Value<'d> = "request",
     }
 
-    /// What is asked by a `control_request`.
+    /// The `request` of a `control_request`.
     struct Asked {
         subtype: Text<'d> = "subtype",
         tool_name: Text<'d> = "tool_name",
@@ -258,14 +251,14 @@ wire! {
         callback_id: Text<'d> = "callback_id",
     }
 
-    /// `callback.request`, the specification's
+    /// `callback.request`, from the specification
     struct CallbackRequest {
         id: Text<'d> = "id",
         session_id: Cow<'d, str> = "session_id",
         payload: Callback<'d> = "payload",
     }
 
-    /// What is asked by a `callback.request`.
+    /// The `payload` of a `callback.request`.
     struct Callback {
         kind: Cow<'d, str> = "callback_type",
         tool_name: Text<'d> = "tool_name",
@@ -285,7 +278,6 @@ wire! {
         multi_select: bool = "multiSelect",
     }
 
-    /// One answer it offers.
     struct AskedOption {
         label: Text<'d> = "label",
         description: Text<'d> = "description",
@@ -296,7 +288,7 @@ wire! {
         response: Response<'d> = "response",
     }
 
-    /// The answer to one of our requests, or the echo of one of ours.
+    /// The answer to one of our requests, or the echo of one of our answers.
     struct Response {
         subtype: Cow<'d, str> = "subtype",
         request_id: Cow<'d, str> = "request_id",
@@ -338,18 +330,17 @@ wire! {
         state: Text<'d> = "state",
     }
 
-    /// An error object of the model's service.
+    /// An error object of the model API.
     struct Failure {
         kind: Text<'d> = "type",
         message: Text<'d> = "message",
     }
 
-    /// A line of the board.
     struct BoardLine {
         payload: BoardPayload<'d> = "payload",
     }
 
-    /// What a line of the board says, whichever it is.
+    /// The fields of all board lines.
     struct BoardPayload {
         message: Text<'d> = "message",
         line: Text<'d> = "line",

@@ -1,4 +1,4 @@
-//! We drive Codex: its lines become events, commands become its lines.
+//! Drives Codex: turns its lines into events, and commands into its lines.
 
 mod call_effects;
 mod calls;
@@ -34,34 +34,34 @@ use text::Blocks;
 use threads::Threads;
 use tools::Called;
 
-/// What is known of one session, over all its processes.
+/// The state of one session, across all its processes.
 pub(super) struct Translator {
     driver: Driver,
     config: SessionConfig,
-    /// The model that the session was started with, or that Codex then chose.
+    /// The model that the session was started with; otherwise the one that Codex chose.
     first_model: Option<String>,
-    /// The thread that the next process must go on with.
+    /// The thread that the next process must resume.
     resume: Option<String>,
-    /// It must go on in a copy of that thread.
+    /// The next process must continue in a copy of that thread.
     fork: bool,
     ledger: Ledger<Called, Asked>,
     seen: Recent,
-    /// What calls were seen to do, by digest: each is judged once.
+    /// What calls were seen to do, by digest, so that each is judged once.
     judged: Recent,
     blocks: Blocks,
     threads: Threads,
     exec: Exec,
     wire: Wire,
     planning: Planning,
-    /// The message of the user that was told last.
+    /// The last user message that was reported.
     prompted: Option<String>,
-    /// The last message of the main agent in its JSON form, where it must follow a schema.
+    /// The main agent's last message as a JSON string, if it must follow a schema.
     answer: Option<String>,
-    /// The last error that no end of a turn followed.
+    /// The last error that was not followed by the end of a turn.
     last_error: Option<String>,
     /// How a recording ends, if it ends now.
     ending: Option<String>,
-    /// Somebody wants the turn or the process to end.
+    /// Somebody asked for the turn or the process to end.
     stopping: bool,
 }
 
@@ -165,19 +165,19 @@ impl AgentTranslator for Translator {
 }
 
 impl Translator {
-    /// Why that thread is not the one that was asked for, if it is not; `origin` is what it says it
-    /// is a copy of.
+    /// The error if that thread is not the requested one; `origin` is the thread that it says it is a copy
+    /// of.
     fn mistaken(&self, id: &str, origin: Option<&str>) -> Option<String> {
         let asked = self.resume.as_deref()?;
         match self.fork {
             false if id != asked => {
-                Some(format!("codex opened the thread {id} in place of the one to resume"))
+                Some(format!("codex opened the thread {id} instead of the one to resume"))
             }
             true if id == asked => {
-                Some(format!("codex went on with the thread {id} itself, not with a copy of it"))
+                Some(format!("codex continued the thread {id} itself instead of a copy of it"))
             }
             true if origin.is_some_and(|origin| origin != asked) => {
-                Some(format!("codex opened the thread {id}, no copy of the one to fork"))
+                Some(format!("codex opened the thread {id}, not a copy of the one to fork"))
             }
             true | false => None,
         }
@@ -189,15 +189,15 @@ impl Translator {
         self.fork = false;
     }
 
-    /// A process of exec ended before it told of its turn: the prompt it was started with has failed.
-    /// Those after it have their own processes.
+    /// Fails the prompt of an exec process that ended before it reported its turn. Later prompts have their
+    /// own processes.
     fn never_begun(&mut self, out: &mut Out<'_>, failure: TurnFailure, error: &str) {
         let Some(prompt) = self.ledger.next_prompt() else { return };
         self.ledger.start_turn(out, Some(prompt), TurnOrigin::Prompt);
         self.ledger.fail_turn(out, failure, Text::from(error));
     }
 
-    /// The last message of the turn, if it is what the session's schema asks for.
+    /// The last message of the turn, if it is JSON, as the session's schema requires.
     fn structured_output(&mut self) -> Option<Json<'static>> {
         let answer = self.answer.take()?;
         let text = Text::quoted(&answer);
@@ -205,7 +205,7 @@ impl Translator {
     }
 }
 
-/// An object of those fields of `value` that are there, with their exact values.
+/// An object of the named fields that `value` has, with their exact values.
 fn pick(value: Value<'_>, names: &[&str]) -> Option<Json<'static>> {
     let mut object = JsonObject::new();
     for name in names {

@@ -1,4 +1,4 @@
-//! The words of `codex app-server`.
+//! The messages of `codex app-server`.
 
 use std::borrow::Cow;
 
@@ -39,19 +39,16 @@ wire! {
         collaboration: Collaboration<'d> = "collaborationMode",
     }
 
-    /// `threadSettings`
     struct Settings {
         approval_policy: Text<'d> = "approvalPolicy",
         effort: Text<'d> = "effort",
         collaboration: Collaboration<'d> = "collaborationMode",
     }
 
-    /// `collaborationMode`
     struct Collaboration {
         mode: Cow<'d, str> = "mode",
     }
 
-    /// A thread
     struct Thread {
         id: Cow<'d, str> = "id",
         model: Text<'d> = "model",
@@ -61,7 +58,6 @@ wire! {
         agent_nickname: Text<'d> = "agentNickname",
     }
 
-    /// A turn
     struct Turn {
         id: Cow<'d, str> = "id",
         root_turn_id: Cow<'d, str> = "rootTurnId",
@@ -71,7 +67,7 @@ wire! {
         items: Value<'d> = "items",
     }
 
-    /// Why a turn failed, or a call of the model
+    /// Why a turn or a model call failed
     struct Failure {
         message: Text<'d> = "message",
         info: Value<'d> = "codexErrorInfo",
@@ -119,14 +115,13 @@ wire! {
         changes: Value<'d> = "changes",
     }
 
-    /// `tokenUsage`
     struct TokenUsage {
         total: Tokens<'d> = "total",
         last: Tokens<'d> = "last",
         model_context_window: u64 = "modelContextWindow",
     }
 
-    /// Tokens of one call of the model, or of a thread
+    /// Tokens of one model call, or of a thread
     struct Tokens {
         total_tokens: u64 = "totalTokens",
         input_tokens: u64 = "inputTokens",
@@ -142,7 +137,6 @@ wire! {
         status: Cow<'d, str> = "status",
     }
 
-    /// An item of any type
     struct Item {
         kind: Cow<'d, str> = "type",
         id: Cow<'d, str> = "id",
@@ -184,7 +178,6 @@ wire! {
         diff: Text<'d> = "diff",
     }
 
-    /// What happens to a file
     struct ChangeKind {
         kind: Cow<'d, str> = "type",
         move_path: Text<'d> = "move_path",
@@ -228,7 +221,7 @@ wire! {
         options: Value<'d> = "options",
     }
 
-    /// An answer to choose
+    /// An option of a question
     struct Choice {
         label: Text<'d> = "label",
         description: Text<'d> = "description",

@@ -1,5 +1,5 @@
-//! What Codex's tools are, and what its requests say that they touch. docs/policy.md shows the table; a
-//! test compares them.
+//! What Codex's tools are, and what its requests say they touch. docs/policy.md shows the table; a test
+//! compares them.
 
 use agentwire_protocol::{ApprovalMode, Json};
 use serde_json::Value;
@@ -9,8 +9,7 @@ use crate::describe::{
     Touches, by_name, fields, shell_command, tool, touched,
 };
 
-/// Codex's tools. It applies a change that is allowed, and runs an allowed command again, outside its
-/// sandbox.
+/// Codex's tools. It applies an allowed change, and runs an allowed command again, outside its sandbox.
 pub(super) const TOOLS: AgentTools =
     AgentTools { known: KNOWN, leaves_sandbox: true, shell_moves: false, describe, own_mode };
 
@@ -22,10 +21,10 @@ const KNOWN: &[Tool] = &[
     tool("request_permissions", Class::Unknown, Shows::Unclear),
 ];
 
-/// The field of an input that says what the call started as, where something else is asked for.
+/// The input field that says what the call started as, if the request asks for something else.
 pub(super) const STARTED_AS: &str = "startedAs";
 
-/// A rule that Codex would keep; it is never told to.
+/// A rule that Codex would store; it is never told to.
 const PROPOSED: &[&str] = &["proposedExecpolicyAmendment"];
 
 fn describe<'a>(facts: &CallFacts<'a>) -> Description<'a> {
@@ -38,8 +37,9 @@ fn look(facts: &CallFacts<'_>, tool: Option<&Tool>) -> Seen {
         Shows::Command(field) => (class, command(field, fields)),
         _ => touched(class, shows, fields),
     });
-    // Codex asks for a call of an MCP tool that cannot be told from another without its kind, and under
-    // the name that its server gave it; and a path that it wants is wanted with all below it, for good.
+    // If Codex asks about an MCP call that cannot be told apart from another, the request has no kind, and
+    // has the name that the server gave. A path that Codex asks for includes everything below it,
+    // permanently.
     match facts.kind.is_none() || facts.blocked_path.is_some() {
         true => Seen { class: Class::Unknown, is_named: facts.kind.is_some(), ..seen },
         false => seen,
@@ -56,8 +56,8 @@ fn command(field: &str, fields: &Fields) -> Touches {
     command.map_or(Touches::Unclear, Touches::Command)
 }
 
-/// Codex lists what it changes. One that deletes is a deletion, and one that moves is a move, whatever
-/// else it does. A field beside the list asks for more, or warns.
+/// Codex lists its changes. A list with a deletion is a deletion, and one with a move is a move, whatever
+/// else it contains. A field next to the list asks for more, or warns.
 fn changes(class: Class, field: &str, fields: &Fields) -> (Class, Touches) {
     let mut class = class;
     let mut paths = Vec::new();
@@ -93,8 +93,8 @@ fn changes(class: Class, field: &str, fields: &Fields) -> (Class, Touches) {
     (class, touches)
 }
 
-/// What a call said that it does, where its request asks for something else: the translator puts it
-/// beside what is asked for.
+/// What a call said that it does, if its request asks for something else. The translator puts it next to
+/// what is asked for.
 fn others(input: Option<&Json<'_>>) -> Vec<Description<'static>> {
     let fields = fields(input.filter(|input| input.get().contains(STARTED_AS)));
     let started = fields.as_ref().and_then(|fields| fields.get(STARTED_AS)?.as_array());
@@ -111,7 +111,7 @@ fn others(input: Option<&Json<'_>>) -> Vec<Description<'static>> {
     started.into_iter().flatten().map(read).collect()
 }
 
-/// `never` trusts the sandbox, which what is allowed leaves.
+/// `never` relies on the sandbox, but allowed calls leave it.
 fn own_mode(mode: &str) -> ApprovalMode {
     match mode {
         "acceptEdits" => ApprovalMode::AutoEdit,

@@ -1,4 +1,4 @@
-//! The words of `codex exec --json`, real ones first, then the specification's.
+//! The messages of `codex exec --json`: real ones first, then the specification's.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use agentwire_protocol::Text;
 use crate::json::{Value, wire};
 
 wire! {
-    /// Any line. What is an item's stands in `item`, in the specification beside `item_type`.
+    /// Any line. The fields of an item are in `item`; in the specification they are next to `item_type`.
     struct Line {
         thread_id: Cow<'d, str> = "thread_id",
         item: Value<'d> = "item",
@@ -17,7 +17,7 @@ wire! {
         message: Cow<'d, str> = "message",
     }
 
-    /// What a thread has used since it began.
+    /// What a thread has used since it started.
     struct Usage {
         input_tokens: u64 = "input_tokens",
         cached_input_tokens: u64 = "cached_input_tokens",
@@ -31,7 +31,6 @@ wire! {
         message: Text<'d> = "message",
     }
 
-    /// An item of any type
     struct Item {
         id: Cow<'d, str> = "id",
         kind: Cow<'d, str> = "type",

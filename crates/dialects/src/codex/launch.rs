@@ -1,4 +1,4 @@
-//! How Codex is started: arguments of the two programs, and the first words to the app server.
+//! How Codex is started: the arguments of both programs, and the parameters that open a thread.
 
 use agentwire_protocol::session::SystemPrompt;
 use agentwire_protocol::{ErrorCode, GatewayError, SessionConfig};
@@ -8,8 +8,8 @@ use super::{Driver, mcp, policy, project, rules};
 use crate::agent::{Launch, Part, Start, Stdin, has_native_options, own_prompt, refuse};
 use crate::images;
 
-/// `codex app-server`. All that a session runs with is said on stdin, where no other process of the
-/// machine reads it.
+/// `codex app-server`. The session's settings are sent on stdin, where no other process of the machine can
+/// read them; only the project's trust is an argument.
 pub(super) fn app_server(start: &Start<'_>) -> Result<Launch, GatewayError> {
     thread_params(start.config)?;
     let mut launch = Launch::new("codex", start.config);
@@ -25,7 +25,7 @@ pub(super) fn exec(start: &Start<'_>) -> Result<Launch, GatewayError> {
     let mut launch = Launch::new("codex", config);
     launch.words(&["exec", "--json", "--skip-git-repo-check"]);
     let sandbox = policy::of(Driver::Exec, config)?;
-    // The flag alone lets MCP tools run that are not read-only.
+    // Only this flag lets MCP tools run that are not read-only.
     if sandbox == policy::Sandbox::FullAccess && policy::runs_all(config) {
         launch.words(&["--dangerously-bypass-approvals-and-sandbox"]);
     } else {
@@ -42,18 +42,18 @@ pub(super) fn exec(start: &Start<'_>) -> Result<Launch, GatewayError> {
         launch.file("schema.json", format.schema.get());
         launch.option_of("--output-schema", [Part::File("schema.json".to_owned())]);
     }
-    // Every user of the machine can read a command line: prompts and secrets go by other ways.
+    // Every user of the machine can read a command line, so prompts and secrets are passed in other ways.
     match own_prompt(config) {
         None => {}
         Some(SystemPrompt::Text(text)) => {
             launch.file("instructions.md", text.as_str());
-            // A path is no TOML, and what is none is taken as it is.
+            // A path is not valid TOML, and Codex takes such a value as it is.
             let key = Part::Text("model_instructions_file=".to_owned());
             launch.option_of("--config", [key, Part::File("instructions.md".to_owned())]);
         }
         Some(SystemPrompt::Preset(preset)) => {
-            let what = "systemPrompt with append, which would stand on its command line; use the \
-                        driver app-server, or give the whole prompt as a text";
+            let what = "systemPrompt with append, which would be visible on its command line; use the \
+                        driver app-server, or give the whole prompt as a string";
             refuse(Driver::Exec.name(), &[(what, preset.append.is_some())])?;
         }
     }
@@ -65,9 +65,9 @@ pub(super) fn exec(start: &Start<'_>) -> Result<Launch, GatewayError> {
         launch.option_of("--image", [Part::File(name)]);
     }
     if let Some(thread) = start.resume {
-        // Anything but an id is taken as a name, and a name that is not found opens a new thread.
+        // Codex treats anything but an id as a name, and an unknown name opens a new thread.
         if !is_uuid(thread) {
-            let message = format!("`{thread}` is no id of a codex thread");
+            let message = format!("`{thread}` is not the id of a codex thread");
             return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
         }
         launch.words(&[if start.fork { "fork" } else { "resume" }, thread]);
@@ -78,14 +78,14 @@ pub(super) fn exec(start: &Start<'_>) -> Result<Launch, GatewayError> {
     Ok(launch)
 }
 
-/// Says whether the project's own settings are read, where that is known.
+/// Tells Codex whether to read the project's own settings, if that is known.
 fn trust(config: &SessionConfig, launch: &mut Launch) {
     if let Some(projects) = project::trust(config) {
         launch.option("--config", format!("projects={}", toml(&projects)));
     }
 }
 
-/// What `thread/start`, `thread/resume` and `thread/fork` are told.
+/// The parameters of `thread/start`, `thread/resume` and `thread/fork`.
 pub(super) fn thread_params(config: &SessionConfig) -> Result<Map<String, Value>, GatewayError> {
     check(Driver::AppServer, config)?;
     let sandbox = policy::of(Driver::AppServer, config)?;
@@ -98,7 +98,7 @@ pub(super) fn thread_params(config: &SessionConfig) -> Result<Map<String, Value>
         put("model", json!(model));
     }
     put("approvalPolicy", json!(policy::APPROVAL));
-    // Its own reviewer, a model, would answer in our place.
+    // Codex's own reviewer, a model, would answer instead of us.
     put("approvalsReviewer", json!(policy::REVIEWER));
     put("sandbox", json!(sandbox.word()));
     match own_prompt(config) {
@@ -141,7 +141,7 @@ fn check(driver: Driver, config: &SessionConfig) -> Result<(), GatewayError> {
             ("maxThinkingTokens", config.max_thinking_tokens.is_some()),
             ("enableFileCheckpointing", config.enable_file_checkpointing == Some(true)),
             ("agents", config.agents.is_some()),
-            ("sandbox (sandboxMode it can)", config.sandbox.is_some()),
+            ("sandbox (use sandboxMode)", config.sandbox.is_some()),
             ("settingSources", config.setting_sources.is_some()),
             ("betas", config.betas.is_some()),
             ("fallbackModel", config.fallback_model.is_some()),
@@ -151,7 +151,7 @@ fn check(driver: Driver, config: &SessionConfig) -> Result<(), GatewayError> {
     )
 }
 
-/// A value as TOML takes it: JSON strings are TOML strings but for one character.
+/// A value as TOML. JSON strings are TOML strings, except for one character.
 pub(super) fn toml(value: &Value) -> String {
     let string = |text: &str| json!(text).to_string().replace('\u{7F}', "\\u007f");
     match value {

@@ -1,4 +1,4 @@
-//! MCP servers of a session, in the words of Codex's configuration.
+//! The MCP servers of a session, in the format of Codex's configuration.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,13 @@ use super::launch::toml;
 use super::{Driver, rules};
 use crate::agent::{Launch, Part};
 
-/// What a server is reached by.
 enum Reach<'c> {
     Command(&'c str),
     Address(&'c str),
 }
 
-/// Overrides for `thread/start`. Codex runs tools that say they only read unasked, unless it is told to
-/// ask for each.
+/// Overrides for `thread/start`. Codex runs tools that claim to be read-only without asking, unless it is
+/// told to ask about each.
 pub(super) fn app_server(config: &SessionConfig) -> Result<BTreeMap<String, Value>, GatewayError> {
     let overrides = config.mcp_servers.iter().flatten().map(|(name, server)| {
         let mut value = match reach(Driver::AppServer, name, server)? {
@@ -35,8 +34,8 @@ pub(super) fn app_server(config: &SessionConfig) -> Result<BTreeMap<String, Valu
     overrides.collect()
 }
 
-/// Arguments and files for `codex exec`. What a server is started with may be secret and stands in a
-/// private script; headers stand in the environment.
+/// Arguments and files for `codex exec`. The command and variables of a server may be secret, so they go
+/// into a private script; headers go into the environment.
 pub(super) fn exec(config: &SessionConfig, launch: &mut Launch) -> Result<(), GatewayError> {
     let mut headers = (0..).map(|number: u32| format!("AGENTWIRE_MCP_SECRET_{number}"));
     for (name, server) in config.mcp_servers.iter().flatten() {
@@ -53,7 +52,7 @@ pub(super) fn exec(config: &SessionConfig, launch: &mut Launch) -> Result<(), Ga
             }
             Reach::Address(url) if has_secrets(url) => {
                 let what = format!(
-                    "the MCP server {name}, whose address has a password or a query that would stand \
+                    "the MCP server {name}, whose URL has a password or a query that would be visible \
                      on its command line; use the driver app-server"
                 );
                 return Err(GatewayError::unsupported(Driver::Exec.name(), &what));
@@ -78,7 +77,7 @@ pub(super) fn exec(config: &SessionConfig, launch: &mut Launch) -> Result<(), Ga
 fn reach<'c>(driver: Driver, name: &str, server: &'c McpServer) -> Result<Reach<'c>, GatewayError> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     if name.is_empty() || !name.bytes().all(plain) {
-        let what = format!("an MCP server of the name `{name}`");
+        let what = format!("an MCP server named `{name}`");
         return Err(GatewayError::unsupported(driver.name(), &what));
     }
     match (server.kind.as_deref(), &server.command, &server.url) {
@@ -86,13 +85,13 @@ fn reach<'c>(driver: Driver, name: &str, server: &'c McpServer) -> Result<Reach<
         (Some("http"), _, Some(url)) => Ok(Reach::Address(url)),
         (kind, _, _) => {
             let kind = kind.unwrap_or("stdio");
-            let what = format!("the MCP server {name} of type {kind} as given");
+            let what = format!("the MCP server {name} of type {kind} as configured");
             Err(GatewayError::unsupported(driver.name(), &what))
         }
     }
 }
 
-/// A shell script that becomes the server.
+/// A shell script that replaces itself with the server.
 fn script(name: &str, command: &str, server: &McpServer) -> Result<String, GatewayError> {
     let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
     let mut script = String::new();
@@ -111,7 +110,6 @@ fn script(name: &str, command: &str, server: &McpServer) -> Result<String, Gatew
     Ok(script + &format!("exec {}\n", words.join(" ")))
 }
 
-/// Whether an address may hold a secret.
 fn has_secrets(url: &str) -> bool {
     let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();

@@ -1,13 +1,11 @@
-//! Codex CLI: `codex app-server`, which goes both ways, and `codex exec --json`, which does not.
+//! Codex CLI: `codex app-server`, which is two-way, and `codex exec --json`, which is one-way.
 //!
-//! Whose: OpenAI's `codex` (measured with 0.166.0), and the exec shapes of the specification
-//! (`item_type` beside `type`), which no known release prints. All are read; only real ones are
-//! written.
+//! Measured with OpenAI's `codex` 0.166.0. The exec shapes of the specification (`item_type` next to
+//! `type`), which no known release prints, are read too; only the real ones are written.
 //!
-//! Quirks: the app server leaves `"jsonrpc"` out and numbers its requests from 0 in each process;
-//! `web_search` of exec prints `id` twice; usage of exec is the thread's running total; `error` is
-//! often only a retry; an interrupted item never completes; output made before `item/started` never
-//! comes as a delta.
+//! Quirks: the app server omits `"jsonrpc"` and numbers its requests from 0 in each process; `web_search`
+//! of exec prints `id` twice; usage of exec is the thread's running total; `error` is often only a retry;
+//! an interrupted item never completes; output from before `item/started` never arrives as a delta.
 
 mod agent;
 mod app_wire;
@@ -35,7 +33,7 @@ use crate::json::Value;
 use crate::project::ProjectFile;
 use agent::Translator;
 
-/// Of the input of a turn. Beyond it, it fails the turn: `Input exceeds the maximum length`.
+/// The limit of a turn's input. Codex fails a turn with more: `Input exceeds the maximum length`.
 const PROMPT_LIMIT: PromptLimit = PromptLimit { most: 1 << 20, unit: TextUnit::Characters };
 
 /// Drives `codex app-server`. Its translator reads exec lines as well.
@@ -44,10 +42,8 @@ pub const CODEX: Codex = Codex(Driver::AppServer);
 /// Drives `codex exec --json`.
 pub const CODEX_EXEC: Codex = Codex(Driver::Exec);
 
-/// The dialect, for one of the two programs.
 pub struct Codex(Driver);
 
-/// Which of the two programs is driven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Driver {
     AppServer,
@@ -55,7 +51,7 @@ enum Driver {
 }
 
 impl Driver {
-    /// How refusals name it.
+    /// The name in error messages.
     fn name(self) -> &'static str {
         match self {
             Self::AppServer => "codex",
@@ -101,7 +97,7 @@ impl AgentDialect for Codex {
         &describe::TOOLS
     }
 
-    /// The lines of exec are the app server's too, which claims them.
+    /// The dialect of the app server also claims the lines of exec.
     fn recognises(&self, message: Value<'_>) -> bool {
         self.0 == Driver::AppServer && (is_exec(message) || is_app_server(message))
     }
@@ -113,7 +109,7 @@ impl AgentDialect for Codex {
         }
     }
 
-    /// Without a login its request has no key, and the service's refusal is told in words alone.
+    /// Without a login, the request has no key, and only the message shows why the service refused it.
     fn wants_sign_in(&self, failed: &TurnFailed<'_>) -> bool {
         failed.error_type.as_ref().is_some_and(|name| *name == *"unauthorized")
             || failed.error.decode().contains("401 Unauthorized")

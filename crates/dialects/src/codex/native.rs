@@ -1,8 +1,9 @@
-//! Which arguments of `codex` the gateway cannot allow, and which files of the machine. Clap reads them.
+//! The arguments of `codex` that the gateway cannot allow, and the machine-wide files that override it.
+//! Clap parses the arguments.
 
 use crate::guarded::{Guarded, MachineFile, OwnRules, Parser, Unguarded, Unguards};
 
-const MODE: &str = "give the options approvalMode and sandboxMode";
+const MODE: &str = "use the options approvalMode and sandboxMode";
 const WIRE: &str = "agentwire speaks with the program itself";
 
 pub(super) const GUARDED: Guarded = Guarded {
@@ -14,7 +15,7 @@ pub(super) const GUARDED: Guarded = Guarded {
                 "--dangerously-bypass-approvals-and-sandbox",
                 "--yolo",
                 "--full-auto",
-                // A model answers in the gateway's place.
+                // A model answers instead of the gateway.
                 "--approve-for-me",
                 "--not-so-yolo",
                 "--ask-for-approval",
@@ -42,17 +43,17 @@ pub(super) const GUARDED: Guarded = Guarded {
         Unguards {
             names: &["--profile", "-p"],
             settings: &[],
-            instead: "a profile can hold other approval policies; put what it holds into config.toml",
+            instead: "a profile can set other approval policies; put its settings into config.toml",
         },
         Unguards {
             names: &["--dangerously-bypass-hook-trust"],
             settings: &[],
-            instead: "give the option trust",
+            instead: "use the option trust",
         },
         Unguards {
             names: &["--cd", "-C"],
             settings: &[],
-            instead: "give the option workingDirectory",
+            instead: "use the option workingDirectory",
         },
         Unguards {
             names: &["--listen", "--remote", "--json", "--experimental-json"],
@@ -63,7 +64,7 @@ pub(super) const GUARDED: Guarded = Guarded {
     variables: &[],
 };
 
-/// What they forbid does no harm; a policy that they put in place of ours is seen when the thread opens.
+/// What these files forbid does no harm. A policy that replaces ours is detected when the thread opens.
 pub(super) const MACHINE: &[MachineFile] = &[MachineFile {
     path: "/etc/codex/managed_config.toml",
     ending: ".toml",
@@ -77,14 +78,14 @@ pub(super) const MACHINE: &[MachineFile] = &[MachineFile {
             wanted.iter().any(others)
         };
         text.lines().any(sets).then_some(Unguarded {
-            what: "settings of this machine's administrator say when Codex asks, and win over agentwire",
+            what: "settings of this machine's administrator decide when Codex asks, and override agentwire",
             remedy: "sessions that would not ask fail when they start; ask the administrator for the \
                      approval policy untrusted",
         })
     },
 }];
 
-/// Commands that these allow Codex runs unasked.
+/// Codex does not ask about commands that these rules allow.
 pub(super) const OWN_RULES: OwnRules = OwnRules {
     tools: &["Bash", "Monitor", "PowerShell", "command_execution"],
     home: "CODEX_HOME",

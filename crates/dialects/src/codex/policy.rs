@@ -1,5 +1,5 @@
-//! What Codex's commands may touch, by the unified modes. Whether a call may run is never Codex's to
-//! decide: it always runs with the policy that asks most, and the gateway's policy answers.
+//! What Codex's commands may touch, by the unified modes. Codex never decides whether a call may run: it
+//! always runs with the policy that asks most, and the gateway's policy answers.
 
 use agentwire_protocol::{ApprovalMode, GatewayError, SandboxMode, SessionConfig};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use super::Driver;
 /// The approval policy of the app server, in every mode. Exec never asks.
 pub(super) const APPROVAL: &str = "untrusted";
 
-/// Who is asked: the client, and no model in its place.
+/// Who is asked: the client, not a model.
 pub(super) const REVIEWER: &str = "user";
 
 /// What commands may touch.
@@ -21,7 +21,7 @@ pub(super) enum Sandbox {
 }
 
 impl Sandbox {
-    /// The word of `thread/start` and of `--sandbox`.
+    /// The value for `thread/start` and `--sandbox`.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::ReadOnly => "read-only",
@@ -30,7 +30,7 @@ impl Sandbox {
         }
     }
 
-    /// The policy of `turn/start`.
+    /// The value for `turn/start`.
     pub(super) fn policy(self, config: &SessionConfig) -> Value {
         match self {
             Self::ReadOnly => json!({ "type": "readOnly", "networkAccess": false }),
@@ -46,7 +46,7 @@ impl Sandbox {
     }
 }
 
-/// The sandbox of a mode; Codex's own name of one wins. Exec cannot ask: a mode that would have to
+/// The sandbox of a mode; `permission` wins over `approval`. Exec cannot ask, so a mode that would have to
 /// ask before everything may only read there.
 pub(super) fn mode(
     driver: Driver,
@@ -73,7 +73,6 @@ pub(super) fn mode(
     })
 }
 
-/// The sandbox that a session is asked to run in.
 pub(super) fn of(driver: Driver, config: &SessionConfig) -> Result<Sandbox, GatewayError> {
     let by_mode = mode(driver, config.approval_mode, config.permission_mode.as_deref())?;
     Ok(match config.sandbox_mode.unwrap_or_default() {
@@ -84,7 +83,6 @@ pub(super) fn of(driver: Driver, config: &SessionConfig) -> Result<Sandbox, Gate
     })
 }
 
-/// Whether everything runs unasked.
 pub(super) fn runs_all(config: &SessionConfig) -> bool {
     match config.permission_mode.as_deref() {
         Some(own) => matches!(own, "bypassPermissions" | "never"),

@@ -1,4 +1,4 @@
-//! What is known of Codex CLI's program.
+//! What is known about Codex CLI's program.
 
 use agentwire_protocol::AgentType;
 
@@ -8,7 +8,6 @@ use crate::program::{
     Source, Wire,
 };
 
-/// Codex CLI.
 pub const PROGRAM: Program = Program {
     agent: AgentType::Codex,
     about: "Codex CLI",
@@ -30,18 +29,18 @@ pub const PROGRAM: Program = Program {
     project_prefixes: &[],
     tested: &["0.166.0"],
     login: LoginQuestion::Ask { args: &["login", "status"], read: login },
-    sign_in: "run `codex login`, or give `codex login --with-api-key` a key on stdin; a model provider \
-              of your own in its config.toml needs neither",
+    sign_in: "run `codex login`, or give `codex login --with-api-key` a key on stdin; your own model \
+              provider in its config.toml needs neither",
     problems: &[Problem {
         from: None,
         before: Some("0.72.0"),
-        what: "with its default driver no session begins, for it does not know the policy `untrusted`",
+        what: "with its default driver no session starts because it does not know the policy `untrusted`",
         remedy: "upgrade it: npm install -g @openai/codex",
         fatal: true,
     }],
 };
 
-/// It answers on stderr, and behind the first words there may be pieces of the key.
+/// Codex answers on stderr, and parts of the key may follow the first words.
 fn login(_: &str, stderr: &str) -> Login {
     stderr
         .lines()

@@ -1,4 +1,4 @@
-//! The files of a project that make Codex run something, and whether it reads them.
+//! Project files that make Codex run something, and whether it reads them.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::project::Above::Repository;
 use crate::project::{Form, ProjectFile};
 
-/// Read where the project is trusted, from the root of the repository down.
+/// Read if the project is trusted, from the root of the repository down.
 pub(super) const FILES: [ProjectFile; 6] = [
     ProjectFile::file(".codex/config.toml", Form::Toml, Repository),
     ProjectFile::file(".codex/hooks.json", Form::Json, Repository),
@@ -18,8 +18,8 @@ pub(super) const FILES: [ProjectFile; 6] = [
     ProjectFile::tree(".codex/hooks", &[""], Form::Script, Repository),
 ];
 
-/// The setting `projects` for a session of which it is known whether its project is trusted. It names
-/// every directory above, since the one nearest to a file decides on it.
+/// The setting `projects`, if it is known whether the session's project is trusted. It also names every
+/// directory above, because the one nearest to a file decides.
 pub(super) fn trust(config: &SessionConfig) -> Option<Value> {
     let level = if config.trust? { "trusted" } else { "untrusted" };
     let directory = Path::new(config.working_directory.as_deref()?);

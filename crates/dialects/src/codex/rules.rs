@@ -1,5 +1,5 @@
 //! Rules that deny what Codex does without asking: the tool is switched off, or the rule is refused by
-//! its name. What Codex asks about is denied by the gateway's policy.
+//! name. What Codex asks about is denied by the gateway's policy.
 
 use std::collections::BTreeMap;
 
@@ -8,23 +8,21 @@ use serde_json::{Map, Value, json};
 
 use super::Driver;
 
-/// What a rule is about, as far as Codex does not ask about it.
 enum About<'r> {
-    /// Searching the web: it never asks.
+    /// Searching the web, which never asks.
     Web,
-    /// Reading files: by commands, and by the one tool of its own that looks at images.
+    /// Reading files: by commands, and by Codex's own tool that views images.
     Reading,
-    /// That tool alone.
+    /// Only that tool.
     Images,
     /// Subagents: their calls ask, starting them does not.
     Agents,
-    /// Its list of steps.
+    /// Codex's list of steps.
     Plan,
     /// Commands and file changes.
     Work,
-    /// Resources of MCP servers.
     Resources,
-    /// A tool by the name that only the model knows it by; events and requests have the second.
+    /// A tool by the name that only the model uses; the value is what to block instead.
     Inner(&'static str),
     /// An MCP server, or one tool of it.
     Mcp(&'r str),
@@ -70,7 +68,7 @@ impl<'r> About<'r> {
     }
 }
 
-/// What of Codex's configuration enforces the session's rules. One that cannot be enforced is refused.
+/// The Codex settings that enforce the session's rules. A rule that cannot be enforced is refused.
 pub(super) fn enforce(
     driver: Driver,
     config: &SessionConfig,
@@ -85,7 +83,7 @@ pub(super) fn enforce(
         match (About::of(rule), driver) {
             (About::Web, _) => put("web_search", json!("disabled")),
             (About::Reading, Driver::Exec) => {
-                return refused("codex exec reads files by commands, and never asks");
+                return refused("`codex exec` reads files with commands and never asks");
             }
             (About::Images, _) | (About::Reading, Driver::AppServer) => {
                 put("features.view_image", json!(false));
@@ -101,7 +99,7 @@ pub(super) fn enforce(
             }
             (About::Resources, _) => {
                 return refused(
-                    "it reads resources of MCP servers unasked; block the server, as mcp__SERVER",
+                    "it reads MCP resources without asking; block the server as mcp__SERVER",
                 );
             }
             (About::Inner(name), _) => {
@@ -109,15 +107,15 @@ pub(super) fn enforce(
             }
             (About::Mcp(rest), _) => match (of_session(config, rest), rest.split_once("__")) {
                 (Some(_), _) => {}
-                // A server of the user's own configuration, or none: in either case it must not start.
+                // A server of the user's own configuration, or no server: either way, it must not start.
                 (None, None) if is_plain(rest) && rest != "codex_apps" => {
                     let off = json!({ "command": "false", "enabled": false });
                     put(&format!("mcp_servers.{rest}"), off);
                 }
                 (None, _) => {
                     return refused(
-                        "the server is not among the session's mcpServers, so that it may run tools \
-                         unasked; give it there, or block it as a whole",
+                        "the server is not among the session's mcpServers, so it may run tools without \
+                         asking; add it there, or block the whole server",
                     );
                 }
             },
@@ -126,8 +124,8 @@ pub(super) fn enforce(
     Ok(overrides)
 }
 
-/// What of the configuration of one of the session's MCP servers enforces rules about it. A server that
-/// is blocked as a whole does not start; a tool is denied when Codex asks, and exec does not have it.
+/// The settings of one of the session's MCP servers that enforce the rules about it. A server that is
+/// blocked as a whole does not start; a tool is denied when Codex asks, and is disabled in exec.
 pub(super) fn of_server(
     driver: Driver,
     config: &SessionConfig,
@@ -159,7 +157,7 @@ pub(super) fn of_server(
     fields
 }
 
-/// The server of the session that a rule is about, and its tool, if it is about one.
+/// The session's server that a rule is about, and the tool, if the rule names one.
 fn of_session<'c>(config: &'c SessionConfig, rest: &'c str) -> Option<(&'c str, Option<&'c str>)> {
     let mut servers = config.mcp_servers.iter().flatten().map(|(name, _)| name.as_str());
     servers.find_map(|name| match rest.strip_prefix(name)? {

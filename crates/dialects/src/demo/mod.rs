@@ -1,6 +1,6 @@
 //! The demo agent, which is agentwire itself: no key, no network, and Claude's wire.
 //!
-//! It calls every hook, has no sandbox, reads no settings, and can say which mode it was told to run in.
+//! It calls every hook, has no sandbox, reads no settings, and can report the mode it was told to run in.
 
 mod program;
 
@@ -15,7 +15,6 @@ use crate::describe::AgentTools;
 /// Its tools are Claude's, but each command starts in the working directory.
 const TOOLS: AgentTools = AgentTools { shell_moves: false, ..claude::TOOLS };
 
-/// The demo agent.
 pub const DEMO: Claude = Claude {
     agent: AgentType::Demo,
     hooks: OwnHooks::AllBut(&[]),

@@ -1,14 +1,13 @@
-//! What is known of the demo agent's program.
+//! What is known about the demo agent's program.
 
 use agentwire_protocol::AgentType;
 
 use super::DEMO;
 use crate::program::{CacheCount, ClaudeFlags, DefaultCommand, LoginQuestion, Program, Source};
 
-/// The demo agent.
 pub const PROGRAM: Program = Program {
     agent: AgentType::Demo,
-    about: "The built-in one: no key, no network",
+    about: "The built-in demo agent: no key, no network",
     provider: "agentwire",
     source: Source::Other("reinstall agentwire"),
     command: DefaultCommand::BuiltIn { verb: "demo-agent", state: "demo" },

@@ -1,4 +1,4 @@
-//! Calls of tools that are known by name, whose fields are fixed.
+//! Calls of tools that are known by name and have fixed fields.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use super::{
     shows_by_class,
 };
 
-/// Fields of a command that change nothing of what it does.
+/// Fields next to a command that do not change what it does.
 const BESIDE_COMMAND: &[&str] = &[
     "description",
     "timeout",
@@ -18,11 +18,11 @@ const BESIDE_COMMAND: &[&str] = &[
     "parsedCmd",
 ];
 
-/// Fields that say where a command runs.
+/// Fields with the directory of a command.
 const DIRECTORY: &[&str] = &["cwd", "directory", "dir_path", "workdir"];
 
-/// The name decides; the kind is the fall-back, and can only make it more dangerous. `read` says what a
-/// call of that class touches by its fields, and of which class it is then.
+/// The name decides. The kind is the fallback, and can only make the call more dangerous. `read` says what
+/// a call of that class with these fields touches, and which class it then has.
 pub(crate) fn by_name(
     facts: &CallFacts<'_>,
     tool: Option<&Tool>,
@@ -49,18 +49,18 @@ pub(crate) fn by_name(
     Seen { class, suspects: vec![by_name, by_kind], touches, is_named: true, ..Seen::default() }
 }
 
-/// A command that cannot be read exactly can still be denied by what is shown of it.
+/// A command that cannot be read exactly can still be denied by its display text.
 pub(crate) fn shown(facts: &CallFacts<'_>) -> Touches {
     let title = facts.title.filter(|title| !title.is_empty());
     title.map_or(Touches::Unclear, |title| Touches::Command(unsure(title)))
 }
 
-/// A command of which only the words that are shown are known.
+/// A command of which only the display text is known.
 pub(crate) fn unsure(text: &str) -> ShellCommand {
     ShellCommand { text: text.to_owned(), form: Form::Unsure, directory: None }
 }
 
-/// What a call with these fields touches, and of which class it is then.
+/// What a call with these fields touches, and which class it then has.
 pub(crate) fn touched(class: Class, shows: Shows, fields: &Fields) -> (Class, Touches) {
     let text = |field: &str| fields.get(field).and_then(Value::as_str);
     let here = |field: &str| match fields.get(field) {
@@ -92,7 +92,7 @@ fn file(path: impl Into<String>) -> Touches {
     Touches::Files { paths: vec![path.into()], are_all: true }
 }
 
-/// The command in that field. `beside` are fields of the agent's own that change nothing of it.
+/// The command in that field. `beside` are the agent's own fields that do not change it.
 pub(crate) fn shell_command(field: &str, fields: &Fields, beside: &[&str]) -> Option<ShellCommand> {
     let (text, mut form) = match fields.get(field)? {
         Value::String(text) => (text.clone(), Form::Shell),
@@ -113,14 +113,14 @@ pub(crate) fn shell_command(field: &str, fields: &Fields, beside: &[&str]) -> Op
             (name, Value::String(path)) if DIRECTORY.contains(&name) && directory.is_none() => {
                 directory = Some(path.clone());
             }
-            // Something that may change what the command does, or that asks for more than it.
+            // Something that may change what the command does, or that asks for more than the command.
             _ => form = Form::Unsure,
         }
     }
     Some(ShellCommand { text, form, directory })
 }
 
-/// What an address leads to. One of a file is a path, and never a host.
+/// What an address leads to. A file address is a path, never a host.
 fn addressed(class: Class, address: Option<&str>) -> (Class, Touches) {
     match address.map(|address| (address, file_address(address))) {
         Some((_, Some(path))) => (Class::Read, path.map_or(Touches::Unclear, file)),
@@ -129,7 +129,7 @@ fn addressed(class: Class, address: Option<&str>) -> (Class, Touches) {
     }
 }
 
-/// The host of a web address, if it can be read in one way only.
+/// The host of a web address, if there is only one way to read it.
 fn host(address: &str) -> Option<String> {
     let rest = address.strip_prefix("https://").or_else(|| address.strip_prefix("http://"))?;
     let host = rest.split(['/', '?', '#']).next()?;
@@ -143,7 +143,8 @@ fn host(address: &str) -> Option<String> {
     (!host.is_empty() && host.bytes().all(plain) && !address.contains('\\')).then_some(host)
 }
 
-/// Whether a text is an address with a scheme, as `vscode-remote://host/a`. `a.rs:12` is a place in a file.
+/// Whether a text is an address with a scheme, such as `vscode-remote://host/a`. `a.rs:12` is a place in a
+/// file.
 pub(crate) fn has_scheme(text: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
     text.trim_start().split_once(':').is_some_and(|(scheme, rest)| {
@@ -154,8 +155,8 @@ pub(crate) fn has_scheme(text: &str) -> bool {
     })
 }
 
-/// The path in the address of a file; `None` if it is no such address, `Some(None)` if its path cannot
-/// be read in one way only.
+/// The path in a file address; `None` if it is not a file address, `Some(None)` if there is more than one
+/// way to read its path.
 pub(crate) fn file_address(address: &str) -> Option<Option<String>> {
     let trimmed = address.trim_start();
     let rest = trimmed.get(..5).filter(|scheme| scheme.eq_ignore_ascii_case("file:"));

@@ -1,4 +1,4 @@
-//! The input of a tool call, read so that nobody can read it otherwise.
+//! Reads the input of a tool call so that no other reader can read it differently.
 
 use std::fmt;
 
@@ -6,12 +6,12 @@ use agentwire_protocol::Json;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// An input of more bytes is not read. No model writes as much in one call.
+/// A longer input is not read. No model writes that much in one call.
 pub const INPUT_LIMIT: usize = 1024 * 1024;
 
 pub(crate) type Fields = Map<String, Value>;
 
-/// Fields that hold text of a file that is edited. Names are compared without case, `_` and `-`.
+/// Fields with the text of an edited file. Names are compared without case, `_` and `-`.
 pub(crate) const TEXT: &[&str] = &[
     "content",
     "contents",
@@ -33,7 +33,7 @@ pub(crate) const TEXT: &[&str] = &[
     "replacement",
 ];
 
-/// Fields that hold words for a person or a model.
+/// Fields with text for a person or a model.
 const NOTE: &[&str] = &[
     "description",
     "explanation",
@@ -61,19 +61,19 @@ pub(crate) fn is_one(names: &[&str], name: &str) -> bool {
     names.contains(&plain.as_str())
 }
 
-/// The value of an input. `None` if it is too long, or if two readers could take it for two different
-/// things: a key that stands twice, or a string that is no text.
+/// The value of an input. `None` if it is too long, or if two readers could read it differently: a
+/// duplicate key, or a string that is not valid text.
 pub(crate) fn value(input: Option<&Json<'_>>) -> Option<Value> {
     let input = input.filter(|input| input.get().len() <= INPUT_LIMIT)?;
     Some(input.read::<Plain>().ok()?.0)
 }
 
-/// Whether an input can be read in one way only, and is not too long to read.
+/// Whether there is only one way to read an input, and it is not too long.
 pub fn is_plain(input: &Json<'_>) -> bool {
     value(Some(input)).is_some()
 }
 
-/// The fields of an input. `None` if it is no object, or cannot be read in one way only.
+/// The fields of an input. `None` if it is not an object, or there is more than one way to read it.
 pub(crate) fn fields(input: Option<&Json<'_>>) -> Option<Fields> {
     match value(input)? {
         Value::Object(fields) => Some(fields),
@@ -83,7 +83,7 @@ pub(crate) fn fields(input: Option<&Json<'_>>) -> Option<Fields> {
     }
 }
 
-/// A value without doubled keys.
+/// A value without duplicate keys.
 struct Plain(Value);
 
 impl<'de> Deserialize<'de> for Plain {
@@ -137,7 +137,7 @@ impl<'de> Visitor<'de> for PlainVisitor {
         let mut fields = Map::new();
         while let Some((name, Plain(value))) = map.next_entry::<String, Plain>()? {
             if fields.insert(name, value).is_some() {
-                return Err(A::Error::custom("a key stands twice"));
+                return Err(A::Error::custom("duplicate key"));
             }
         }
         Ok(Value::Object(fields))

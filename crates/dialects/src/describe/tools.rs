@@ -1,4 +1,4 @@
-//! What a dialect knows of its agent's tools: all that the judge needs to know of an agent.
+//! What a dialect knows about its agent's tools: everything that the judge needs to know about an agent.
 
 use agentwire_protocol::{ApprovalMode, SessionConfig};
 
@@ -7,15 +7,15 @@ use super::{CallFacts, Class, Description, Seen};
 /// Where a tool's input says what it touches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shows {
-    /// Nothing that has to be known.
+    /// Nothing that matters to the judge.
     Nothing,
-    /// Not known where, or not to be relied on.
+    /// Not known, or not reliable.
     Unclear,
     /// The path is in this field.
     Path(&'static str),
-    /// The path is in this field, and is the working directory without it.
+    /// The path is in this field; without it, the working directory.
     PathOrHere(&'static str),
-    /// As before; the second is a pattern of paths, which must not lead out.
+    /// As `PathOrHere`; the second field is a path pattern, which must not lead outside.
     PathAndPattern(&'static str, &'static str),
     /// A list of changes in this field, each with its `path` and `kind`.
     Changes(&'static str),
@@ -27,14 +27,10 @@ pub enum Shows {
     Guess,
 }
 
-/// A tool of an agent.
 #[derive(Clone, Copy, Debug)]
 pub struct Tool {
-    /// The agent's name of it.
     pub name: &'static str,
-    /// What it does.
     pub class: Class,
-    /// What it touches.
     pub shows: Shows,
 }
 
@@ -42,21 +38,20 @@ pub(crate) const fn tool(name: &'static str, class: Class, shows: Shows) -> Tool
     Tool { name, class, shows }
 }
 
-/// What a dialect knows of its agent's tools and modes.
+/// What a dialect knows about its agent's tools and modes.
 #[derive(Clone, Copy, Debug)]
 pub struct AgentTools {
-    /// The tools that are known by name.
     pub known: &'static [Tool],
-    /// A call that is allowed leaves the sandbox that the agent runs in.
+    /// An allowed call leaves the agent's sandbox.
     pub leaves_sandbox: bool,
-    /// Its shell stays in the directory where a command has left it.
+    /// Its shell stays in the directory where a command left it.
     pub shell_moves: bool,
     pub(crate) describe: for<'a> fn(&CallFacts<'a>) -> Description<'a>,
     pub(crate) own_mode: fn(&str) -> ApprovalMode,
 }
 
 impl AgentTools {
-    /// Those of an agent of which nothing is known.
+    /// The tools of an agent of which nothing is known.
     pub const UNKNOWN: Self = Self {
         known: &[],
         leaves_sandbox: true,
@@ -65,19 +60,18 @@ impl AgentTools {
         own_mode: |_| ApprovalMode::Ask,
     };
 
-    /// Describes a call.
     pub fn describe<'a>(&self, facts: &CallFacts<'a>) -> Description<'a> {
         (self.describe)(facts)
     }
 
-    /// What the agent's own name of a mode means to the judge. A mode that approves calls is the
-    /// gateway's: the agent asks. In any other the agent's own restrictions hold, and what it asks about
-    /// is for the user.
+    /// What the agent's own mode name means to the judge. If a mode approves calls, the gateway approves
+    /// them and the agent asks. In any other mode the agent's own restrictions apply, and the user answers
+    /// what it asks.
     pub fn own_mode(&self, mode: &str) -> ApprovalMode {
         (self.own_mode)(mode)
     }
 
-    /// The mode that a session is judged by. The agent's own name of one wins.
+    /// The mode that a session is judged by. The agent's own mode name takes precedence.
     pub fn mode_of(&self, config: &SessionConfig) -> ApprovalMode {
         match config.permission_mode.as_deref() {
             Some(own) => self.own_mode(own),
@@ -85,7 +79,6 @@ impl AgentTools {
         }
     }
 
-    /// The tool of that name.
     pub fn find(&self, name: &str) -> Option<&'static Tool> {
         find(self.known, name)
     }
@@ -95,7 +88,7 @@ pub(super) fn find(known: &'static [Tool], name: &str) -> Option<&'static Tool> 
     known.iter().find(|tool| tool.name == name)
 }
 
-/// The class that a name stands for in the rules of every agent that has no such tool.
+/// The class that a tool name stands for in the rules of every agent without such a tool.
 pub fn common_class(name: &str) -> Option<Class> {
     find(crate::claude::TOOLS.known, name).map(|tool| tool.class)
 }

@@ -1,4 +1,4 @@
-//! We drive Gemini: its lines become events.
+//! Drives Gemini: turns its lines into events.
 
 mod stats;
 mod tools;
@@ -30,35 +30,33 @@ use crate::tape::{Action, Agent, Out, Signal};
 
 const NAME: &str = "gemini with stream-json";
 
-/// What its exit code says of a run that never began.
+/// The error of a run that ends because Gemini is not signed in.
 pub(super) const NOT_SIGNED_IN: &str = "gemini is not signed in";
 
-/// What is known of one session.
 #[derive(Debug, Default)]
 pub(super) struct Translator {
     ledger: Ledger<Called, ()>,
-    /// Text has come that no closing chunk followed: the wire has no word for its end.
+    /// Text arrived and no closing chunk has followed yet. The wire does not mark the end of text.
     text_open: bool,
     started_tools: Recent,
-    /// Tool calls of the specification have no id.
+    /// The specification's tool calls have no id, so they are counted.
     unnamed_tools: u64,
-    /// The last error of the turn: a failed `result` may have none of its own.
+    /// The last error of the turn, for a failed `result` without its own.
     last_error: Option<LastError>,
-    /// What it said when it stopped the turn because the model repeats itself.
+    /// The message with which Gemini stopped the turn because the model repeats itself.
     loop_stop: Option<String>,
-    /// The model that the session was started with.
     first_model: Option<String>,
     is_running: bool,
-    /// Whether this process has begun the turn of its prompt.
+    /// Whether this process has started the turn of its prompt.
     has_begun: bool,
 }
 
-/// An error that was told before the turn's end.
+/// An error that was reported before the turn's end.
 #[derive(Debug)]
 struct LastError {
     message: String,
     kind: Option<String>,
-    /// The turn fails by it, whether or not a `result` says so.
+    /// The turn fails with it, whether or not a `result` says so.
     is_end: bool,
 }
 
@@ -119,7 +117,7 @@ impl AgentTranslator for Translator {
             }
             Command::Interrupt { cancel_queued } => {
                 if *cancel_queued {
-                    // The first is that of the process, until its turn has begun.
+                    // The first prompt belongs to the process until its turn has started.
                     let has_begun = self.has_begun || self.ledger.turn_is_open();
                     self.ledger.cancel_prompts(usize::from(self.is_running && !has_begun), out);
                 }
@@ -137,7 +135,7 @@ impl AgentTranslator for Translator {
             }
             Command::Settle(answer) => {
                 let message =
-                    format!("{NAME} asks nothing, so there is no request {}", answer.request_id);
+                    format!("{NAME} never asks, so there is no request {}", answer.request_id);
                 return Err(GatewayError::new(ErrorCode::RequestNotFound, message));
             }
             Command::Query { method, .. } => {
@@ -192,7 +190,7 @@ impl Translator {
         match message.role.as_deref() {
             Some("user") => {
                 self.last_error = None;
-                // What is told again also names the files of images.
+                // The repeated prompt also names the files of images, so use the one that was sent.
                 let prompt = self.ledger.next_prompt().unwrap_or_else(|| Work::from(content));
                 self.ledger.start_turn(out, Some(prompt), TurnOrigin::Prompt);
             }
@@ -302,7 +300,7 @@ impl Translator {
         }
     }
 
-    /// The specification's tool call is begin and end in one.
+    /// The specification's tool call is start and end in one.
     fn tool_call(&mut self, call: ToolCall<'_>, out: &mut Out<'_>) {
         let Some(name) = call.name else { return };
         self.unnamed_tools += 1;
@@ -323,7 +321,7 @@ impl Translator {
                 self.loop_stop = text.or(self.loop_stop.take());
                 out.emit(StatusChanged::new(Status::Warning).message(error.message));
             }
-            // The specification's: a `result` follows with the usage, or the process ends.
+            // The specification's error: a `result` with the usage follows, or the process ends.
             (None, Some(failure)) => {
                 self.ledger.ensure_turn(out);
                 self.close_text(out);
@@ -341,13 +339,13 @@ impl Translator {
         is_end: bool,
         out: &mut Out<'_>,
     ) {
-        let message = message.unwrap_or(Text::from("an error without words"));
+        let message = message.unwrap_or(Text::from("an error without a message"));
         let kind = code.as_ref().map(Text::to_string);
         self.last_error = Some(LastError { message: message.to_string(), kind, is_end });
         out.emit(ErrorEvent { code, ..ErrorEvent::new(message) });
     }
 
-    /// The turn is over, and with it whoever works for it.
+    /// Ends the subagents of a turn that has ended.
     fn end_agents(&mut self, out: &mut Out<'_>) {
         let calls = self.ledger.tools().filter(|call| call.memo.spawns);
         for call in calls {
@@ -360,8 +358,8 @@ impl Translator {
         self.end_agents(out);
         let stats = outcome.stats.unwrap_or_default();
         match outcome.status.as_deref() {
-            // What it stopped itself it calls a success (fixture real-loop), though over ACP the turn
-            // took too many requests; and it keeps nothing of the response.
+            // Gemini calls a turn that it stopped itself a success (fixture real-loop), though over ACP the
+            // turn took too many requests. It stores nothing of the response.
             Some("success") if self.loop_stop.is_some() => {
                 let error = self.loop_stop.take().unwrap_or_default();
                 self.last_error = None;
@@ -425,7 +423,7 @@ impl Translator {
 }
 
 impl Translator {
-    /// The process ended before it said anything of its prompt.
+    /// Fails the prompt of a process that ended before it reported anything about it.
     fn never_begun(&mut self, exit: Exit, out: &mut Out<'_>) {
         if std::mem::replace(&mut self.has_begun, true) {
             return;
@@ -435,13 +433,13 @@ impl Translator {
         let (reason, why) = match exit {
             Exit::Code(41) => (TurnFailure::Error, NOT_SIGNED_IN),
             Exit::Code(42) => {
-                (TurnFailure::Error, "gemini did not take the prompt or the session to resume")
+                (TurnFailure::Error, "gemini rejected the prompt or the session to resume")
             }
             Exit::Code(44) => (TurnFailure::Error, "gemini could not start its sandbox"),
-            Exit::Code(52) => (TurnFailure::Error, "gemini did not take its settings"),
+            Exit::Code(52) => (TurnFailure::Error, "gemini rejected its settings"),
             Exit::Code(55) => (TurnFailure::Error, "gemini does not trust the folder"),
             Exit::Code(_) | Exit::Signal(_) | Exit::Unknown => {
-                (TurnFailure::Died, "gemini ended before it began")
+                (TurnFailure::Died, "gemini ended before the turn started")
             }
         };
         self.ledger.fail_turn(out, reason, Text::from(why));

@@ -1,10 +1,9 @@
-//! What Gemini's tools are. Over ACP it tells no arguments: what they touch is what the call shows.
-//! docs/policy.md shows the table; a test compares them.
+//! What Gemini's tools are. Over ACP it reports no arguments, so what a call touches is read from what it
+//! shows. docs/policy.md shows the table; a test compares them.
 
 use crate::acp;
 use crate::describe::{AgentTools, CallFacts, Class, Description, Fields, Shows, Tool, tool};
 
-/// Gemini's tools, over either wire.
 pub(crate) const TOOLS: AgentTools = AgentTools { known: KNOWN, describe, ..acp::TOOLS };
 
 const KNOWN: &[Tool] = &[
@@ -34,7 +33,7 @@ fn describe<'a>(facts: &CallFacts<'a>) -> Description<'a> {
     Description::of(facts, KNOWN, |tool| acp::look(facts, tool, directory))
 }
 
-/// Gemini's title is the whole command, and before its description stands where it runs
+/// Gemini's title is the whole command, and its description starts with the directory that it runs in
 /// (fixture real-shell-allow-once).
 fn directory(call: &Fields) -> Option<String> {
     let first = call.get("content")?.as_array()?.first()?;

@@ -15,13 +15,13 @@ pub(super) fn launch(start: &Start<'_>) -> Result<Launch, GatewayError> {
         NAME,
         &[
             (
-                "sandboxMode readOnly (permissionMode plan comes near)",
+                "sandboxMode readOnly (permissionMode plan is similar)",
                 config.sandbox_mode == Some(SandboxMode::ReadOnly),
             ),
-            ("systemPrompt with append (over ACP it can)", further_prompt(config).is_some()),
+            ("systemPrompt with append (the driver acp does)", further_prompt(config).is_some()),
             ("maxThinkingTokens", config.max_thinking_tokens.is_some()),
             ("enableFileCheckpointing", config.enable_file_checkpointing == Some(true)),
-            ("mcpServers (over ACP it can)", config.mcp_servers.is_some()),
+            ("mcpServers (the driver acp does)", config.mcp_servers.is_some()),
             ("agents", config.agents.is_some()),
             ("sandbox", config.sandbox.is_some()),
             ("settingSources", config.setting_sources.is_some()),
@@ -55,10 +55,10 @@ pub(super) fn launch(start: &Start<'_>) -> Result<Launch, GatewayError> {
         (None, Some(id)) => launch.option("--session-id", id),
         (None, None) => &mut launch,
     };
-    // The launcher swallows signals; one process does not.
+    // Gemini's launcher swallows signals; a single process does not.
     launch.env.entry("GEMINI_CLI_NO_RELAUNCH".to_owned()).or_insert_with(|| "1".to_owned());
     launch.stdin = start.prompt.map_or(Stdin::Empty, |prompt| Stdin::Text(prompt.text.clone()));
-    // A prompt may name files of the workspace; this one stands behind what comes on stdin.
+    // A prompt may name files of the workspace; this one is appended to what arrives on stdin.
     let images = images::add(start.prompt, &mut launch)?;
     if !images.is_empty() {
         launch.option_of("--include-directories", [Part::Directory]);
@@ -85,7 +85,8 @@ fn unenforceable(list: &str, rules: Option<&[String]>) -> Result<(), GatewayErro
     }
 }
 
-/// The flag's value. The wire cannot ask, so what would have to ask is not offered to the model.
+/// The value of `--approval-mode`. This wire cannot ask, so Gemini does not offer the model what would have
+/// to ask.
 pub(super) fn approval_mode(
     permission_mode: Option<&str>,
     approval_mode: Option<ApprovalMode>,

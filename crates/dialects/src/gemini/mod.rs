@@ -1,11 +1,11 @@
-//! Gemini CLI with `-o stream-json`: one process per turn, one way.
+//! Gemini CLI with `-o stream-json`: one process per turn, one-way.
 //!
-//! Whose: Google's `gemini` (measured with 0.61.0), and the shapes of the specification (`content`,
-//! `tool_call`), which no known release prints. Both are read; only the real one is written.
+//! Measured with Google's `gemini` 0.61.0. The shapes of the specification (`content`, `tool_call`), which
+//! no known release prints, are read too; only the real ones are written.
 //!
-//! Quirks: thoughts are dropped by the program; a retry repeats text without a mark; a tool that
-//! would have to ask is not offered to the model; a run that was cut off has no `result` and exits 0.
-//! Where approvals or interrupts matter, drive Gemini over ACP, which is its default here.
+//! Quirks: the program drops thoughts; a retry repeats text without marking it; a tool that would have to
+//! ask is not offered to the model; a run that was cut off has no `result` and exits 0. If approvals or
+//! interrupts matter, use Gemini over ACP, which is the default.
 
 mod agent;
 mod describe;
@@ -34,21 +34,20 @@ use crate::guarded::{Guarded, MachineFile};
 use crate::json::Value;
 use crate::project::ProjectFile;
 
-/// Of what it reads on stdin; the rest it leaves out, and tells nobody.
+/// How much Gemini reads from stdin. It silently drops the rest.
 const STDIN_LIMIT: PromptLimit = PromptLimit { most: 8 << 20, unit: TextUnit::Bytes };
 
-/// The variable that names a file in place of its own system prompt. Both drivers read it; what stands in
-/// the file after `${` may be one of its own variables, such as `${AvailableTools}`.
+/// The variable that names a file that replaces the system prompt, in both drivers. `${` in the file may
+/// start one of Gemini's own variables, such as `${AvailableTools}`.
 const SYSTEM_PROMPT: &str = "GEMINI_SYSTEM_MD";
 
-/// Puts a prompt in the place of the program's own. It has no way to put one after it.
+/// Replaces the program's own system prompt. Gemini has no way to append to it.
 pub(crate) fn system_prompt(config: &SessionConfig, launch: &mut Launch) {
     if let Some(text) = whole_prompt(config) {
         launch.variable_file(SYSTEM_PROMPT, "system.md", text);
     }
 }
 
-/// The dialect.
 pub struct Gemini;
 
 impl AgentDialect for Gemini {
@@ -118,12 +117,12 @@ impl AgentDialect for Gemini {
         project::FILES.to_vec()
     }
 
-    /// Without trust it ends with code 55.
+    /// Without trust, Gemini exits with code 55.
     fn starts_without_project(&self) -> bool {
         false
     }
 
-    /// In the other modes it does not offer the model what would have to ask.
+    /// In the other modes, Gemini does not offer the model what would have to ask.
     fn runs_unasked(&self, config: &SessionConfig) -> Result<bool, GatewayError> {
         let mode = launch::approval_mode(config.permission_mode.as_deref(), config.approval_mode)?;
         Ok(matches!(mode, "auto_edit" | "yolo"))
@@ -134,7 +133,7 @@ impl AgentDialect for Gemini {
     }
 }
 
-/// A key that is not taken is a bad request to the service, told in words alone.
+/// The service reports a rejected key as a bad request, which only the message tells apart.
 pub(crate) fn wants_sign_in(failed: &TurnFailed<'_>) -> bool {
     let error = failed.error.decode();
     failed.error_type.as_ref().is_some_and(|name| *name == *"UNAUTHENTICATED")
@@ -142,8 +141,8 @@ pub(crate) fn wants_sign_in(failed: &TurnFailed<'_>) -> bool {
         || error.starts_with(agent::NOT_SIGNED_IN)
 }
 
-/// It asks the model's service again, for minutes, and says so on stderr only:
-/// `Attempt 2 failed. Retrying with backoff... Error: …`.
+/// Gemini retries the model service for minutes and reports it only on stderr: `Attempt 2 failed. Retrying
+/// with backoff... Error: …`.
 pub(crate) fn retry(line: &str) -> Option<ErrorEvent<'_>> {
     let is_retry = line.starts_with("Attempt ") && line.contains("Retrying");
     is_retry.then(|| ErrorEvent { will_retry: Some(true), ..ErrorEvent::new(Text::from(line)) })

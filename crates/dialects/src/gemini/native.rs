@@ -1,12 +1,12 @@
-//! Which arguments and variables of `gemini` the gateway cannot allow, and which files of the machine. Yargs
-//! reads the arguments.
+//! The arguments and variables of `gemini` that the gateway cannot allow, and the machine-wide files that
+//! override it. Yargs parses the arguments.
 
 use crate::guarded::{Guarded, MachineFile, Parser, Unguarded, Unguards};
 
-const MODE: &str = "give the options approvalMode, allowedTools and blockedTools";
+const MODE: &str = "use the options approvalMode, allowedTools and blockedTools";
 const WIRE: &str = "agentwire speaks with the program itself";
-const TRUST: &str = "give the option trust";
-const MACHINE_WIDE: &str = "settings of the machine win over the policy that makes Gemini ask";
+const TRUST: &str = "use the option trust";
+const MACHINE_WIDE: &str = "machine-wide settings override the policy that makes Gemini ask";
 
 pub(crate) const GUARDED: Guarded = Guarded {
     agent: "gemini",
@@ -57,8 +57,8 @@ pub(crate) const GUARDED: Guarded = Guarded {
 };
 
 const ALLOWS: Unguarded = Unguarded {
-    what: "policies of this machine's administrator win over the one by which Gemini asks agentwire, so \
-           that what they allow runs unasked",
+    what: "policies of this machine's administrator override the one that makes Gemini ask agentwire, so \
+           what they allow runs without asking",
     remedy: "sessions with blockedTools are refused; ask the administrator to allow nothing there",
 };
 

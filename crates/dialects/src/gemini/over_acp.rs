@@ -1,4 +1,4 @@
-//! Gemini over ACP: its default driver. The wire is ACP's; how it is started and what is odd about it is here.
+//! Gemini over ACP, its default driver: how it is started, and its quirks. The wire is in `acp`.
 
 use agentwire_protocol::{AgentType, GatewayError, SandboxMode, SessionConfig};
 
@@ -6,18 +6,17 @@ use super::{describe, native, project, rules};
 use crate::acp::{Acp, Own, gateway_mode};
 use crate::agent::{Launch, Part};
 
-/// Gemini CLI over ACP.
 pub const OVER_ACP: Acp =
     Acp { agent: AgentType::Gemini, tools: &describe::TOOLS, own: Some(&OWN) };
 
-/// What is Gemini's own over ACP (0.61.0).
+/// Gemini's quirks over ACP (0.61.0).
 pub(super) const OWN: Own = Own {
     name: "gemini over ACP",
     info_name: "gemini-cli",
     launch,
     has_sandbox: true,
     resumes_next_minute: true,
-    // In a folder that it does not trust it connects to no server, not even to those of the session.
+    // In an untrusted folder it connects to no server, not even to the session's own.
     servers_need_trust: true,
     wants_sign_in: super::wants_sign_in,
     overhear: super::retry,
@@ -50,12 +49,12 @@ fn launch(config: &SessionConfig) -> Result<Launch, GatewayError> {
     for directory in config.additional_directories.iter().flatten() {
         launch.option("--include-directories", directory);
     }
-    // The launcher swallows signals; one process does not.
+    // Gemini's launcher swallows signals; a single process does not.
     launch.env.entry("GEMINI_CLI_NO_RELAUNCH".to_owned()).or_insert_with(|| "1".to_owned());
     Ok(launch)
 }
 
-/// The mode that Gemini runs in: the one that asks, unless a mode is wanted that does less.
+/// The mode that Gemini runs in: the one that asks, unless plan mode is wanted, which does less.
 fn mode(permission_mode: Option<&str>) -> Result<&'static str, GatewayError> {
     match permission_mode {
         None => Ok("default"),

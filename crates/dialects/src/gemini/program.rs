@@ -1,4 +1,4 @@
-//! What is known of Gemini CLI's program.
+//! What is known about Gemini CLI's program.
 
 use agentwire_protocol::AgentType;
 
@@ -8,7 +8,6 @@ use crate::program::{
     CacheCount, ClaudeFlags, DefaultCommand, LoginQuestion, Problem, Program, Source, Wire,
 };
 
-/// Gemini CLI.
 pub const PROGRAM: Program = Program {
     agent: AgentType::Gemini,
     about: "Gemini CLI",
@@ -32,14 +31,14 @@ pub const PROGRAM: Program = Program {
         Problem {
             from: None,
             before: Some("0.39.1"),
-            what: "it ends at once, for it does not know `--skip-trust`",
+            what: "it exits immediately because it does not know `--skip-trust`",
             remedy: UPGRADE,
             fatal: true,
         },
         Problem {
             from: None,
             before: Some("0.41.0"),
-            what: "with the driver stream-json it ends at once, for it does not know `--session-id`",
+            what: "with the driver stream-json it exits immediately because it does not know `--session-id`",
             remedy: UPGRADE,
             fatal: false,
         },

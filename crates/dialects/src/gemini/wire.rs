@@ -1,4 +1,4 @@
-//! The words of stream-json, real ones first, then the specification's.
+//! The messages of stream-json: real ones first, then the specification's.
 
 use std::borrow::Cow;
 

@@ -1,12 +1,12 @@
-//! Claude's names and the backend's: camel case there, snake case here. Only what the protocol itself
-//! names is renamed; what belongs to a tool keeps its names.
+//! Converts between Claude's camel case and the backend's snake case. Only the protocol's own names are
+//! converted; a tool's fields keep their names.
 
 use agentwire_protocol::{ErrorCode, GatewayError, Json};
 
 use super::{Object, read_object};
 use crate::permission_updates;
 
-/// A hook's output in camel case, whichever it was in.
+/// A hook's output in camel case, from either case.
 pub(super) fn camel_case(output: &Json<'_>) -> Result<Json<'static>, GatewayError> {
     let renamed = camel_keys(read_object(output)?, |name, value| match name {
         "hookSpecificOutput" => inside(value, |name, value| match name {
@@ -44,7 +44,7 @@ fn camel_keys(
     Ok(renamed)
 }
 
-/// Refuses a field that is given under both of its names: two readers could take two values.
+/// Refuses a field that is given under both of its names: two readers could read different values.
 pub(crate) fn put(
     fields: &mut Object,
     name: String,
@@ -59,7 +59,7 @@ pub(crate) fn put(
     Ok(())
 }
 
-/// `snake_case` as `snakeCase`; a name in camel case stays. One name Claude writes otherwise.
+/// `snake_case` as `snakeCase`; a name in camel case stays. One of Claude's names is an exception.
 pub(crate) fn camel(name: &str) -> String {
     if name == "updated_mcp_tool_output" {
         return "updatedMCPToolOutput".to_owned();

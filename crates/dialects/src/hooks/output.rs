@@ -1,4 +1,4 @@
-//! What a hook returns, read by its fields.
+//! A hook's output, parsed.
 
 use agentwire_protocol::command::Behavior;
 use agentwire_protocol::{ErrorCode, GatewayError, Json};
@@ -9,54 +9,47 @@ use super::names::camel_case;
 use super::read_object;
 use crate::permission_updates::PermissionUpdate;
 
-/// What a hook returns, its fields read.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Output {
     /// `false` ends the turn.
     #[serde(rename = "continue")]
     pub goes_on: Option<bool>,
-    /// Why it ends.
     pub stop_reason: Option<String>,
-    /// The old word for a decision.
+    /// The old form of a decision.
     pub decision: Option<Block>,
-    /// Why it was decided so.
     pub reason: Option<String>,
-    /// Something for the user to know.
+    /// A message for the user.
     pub system_message: Option<String>,
-    /// What only its event has.
+    /// Fields that only its event has.
     #[serde(rename = "hookSpecificOutput", deserialize_with = "object")]
     pub specific: Option<Specific>,
 }
 
-/// The part of an output that only its event has.
+/// Fields that only one event has.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Specific {
-    /// Of `PreToolUse`: whether the tool may run.
+    /// For `PreToolUse`: whether the tool may run.
     pub permission_decision: Option<Permission>,
-    /// Why it was decided so.
     pub permission_decision_reason: Option<String>,
-    /// What the tool is to run with.
+    /// The input that the tool runs with.
     #[serde(deserialize_with = "input")]
     pub updated_input: Option<Json<'static>>,
-    /// Something for the agent to know.
+    /// A message for the agent.
     pub additional_context: Option<String>,
-    /// Of `PostToolUse`: what the agent is to see in place of what an MCP tool gave.
+    /// For `PostToolUse`: what the agent sees instead of an MCP tool's result.
     #[serde(rename = "updatedMCPToolOutput")]
     pub updated_mcp_tool_output: Option<Json<'static>>,
-    /// Of `PermissionRequest`: whether the tool may run.
+    /// For `PermissionRequest`: whether the tool may run.
     #[serde(deserialize_with = "object")]
     pub decision: Option<Decision>,
 }
 
-/// Lets it pass, or blocks it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Block {
-    /// It passes.
     Approve,
-    /// It does not.
     Block,
 }
 
@@ -64,11 +57,8 @@ pub enum Block {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Permission {
-    /// It may.
     Allow,
-    /// It may not.
     Deny,
-    /// Somebody is asked.
     Ask,
     /// It does not run now: Claude ends its turn and leaves the call open.
     Defer,
@@ -96,25 +86,24 @@ impl From<Block> for Permission {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Decision {
-    /// Allow or deny.
     pub behavior: Behavior,
-    /// What the agent is told of a denial.
+    /// What the agent sees of a denial.
     #[serde(default)]
     pub message: Option<String>,
-    /// What the tool is to run with.
+    /// The input that the tool runs with.
     #[serde(default, deserialize_with = "input")]
     pub updated_input: Option<Json<'static>>,
     /// Rules to add.
     #[serde(default)]
     pub updated_permissions: Option<Vec<PermissionUpdate>>,
-    /// A denial ends the turn as well.
+    /// A denial also ends the turn.
     #[serde(default)]
     pub interrupt: Option<bool>,
 }
 
 impl Output {
-    /// Reads an output in camel case. What cannot be read is refused, so that a misspelt denial is not
-    /// taken for no opinion.
+    /// Reads an output in camel case. An unreadable output is refused, so that a misspelt denial does not
+    /// count as no opinion.
     pub fn read(output: &Json<'_>) -> Result<Self, GatewayError> {
         output.read().map_err(|error| {
             let message = format!("failed to read the hook's output: {error}");
@@ -122,7 +111,7 @@ impl Output {
         })
     }
 
-    /// What it decides of a tool call. What only its event has counts before the old word.
+    /// What it decides about a tool call. The event's own field takes precedence over the old form.
     pub fn decides(&self) -> Option<Permission> {
         let specific = self.specific.as_ref();
         let decided = || Some(specific?.decision.as_ref()?.behavior.into());
@@ -130,7 +119,7 @@ impl Output {
         specific.and_then(|specific| specific.permission_decision).or_else(decided).or_else(old)
     }
 
-    /// Whether any of its words for a decision allows: agents differ in which they take.
+    /// Whether any form of its decision allows: agents differ in which one they read.
     pub fn may_allow(&self) -> bool {
         let specific = self.specific.as_ref();
         let decision = specific.and_then(|specific| specific.decision.as_ref());
@@ -139,20 +128,20 @@ impl Output {
             || self.decision == Some(Block::Approve)
     }
 
-    /// What the tool is to run with.
+    /// The input that the tool runs with.
     pub fn updated_input(&self) -> Option<&Json<'static>> {
         let specific = self.specific.as_ref()?;
         let decided = || specific.decision.as_ref()?.updated_input.as_ref();
         specific.updated_input.as_ref().or_else(decided)
     }
 
-    /// The changes of the rules that come with its decision.
+    /// The rule changes that come with its decision.
     pub fn updates(&self) -> Option<&[PermissionUpdate]> {
         let decision = self.specific.as_ref()?.decision.as_ref()?;
         decision.updated_permissions.as_deref()
     }
 
-    /// An output in camel case with these changes of the rules in place of its own, or with none.
+    /// An output in camel case with these rule changes instead of its own, or with none.
     pub fn with_updates(
         output: &Json<'_>,
         updates: Option<Json<'static>>,
@@ -172,7 +161,7 @@ impl Output {
         Ok(Json::of(&fields))
     }
 
-    /// Whether it says that the tool does not run.
+    /// Whether any form of its decision denies the tool.
     pub fn denies(&self) -> bool {
         let specific = self.specific.as_ref();
         let decided = specific.and_then(|specific| specific.permission_decision);
@@ -188,7 +177,7 @@ impl Output {
     }
 }
 
-/// An object and nothing else: a list would be taken for its fields in order.
+/// Accepts only an object: serde would read a list as the fields in order.
 fn object<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: serde::Deserializer<'de>,

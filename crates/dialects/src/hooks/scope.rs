@@ -1,13 +1,13 @@
-//! Which fields of an answer in the agent's own form decide or speak, and do no more. What is allowed is
-//! listed here; everything else needs somebody who may widen what an agent does.
+//! Which fields of an answer in the agent's own form only decide or inform. Those are listed here; any
+//! other field needs someone who may widen what an agent does.
 
 use agentwire_protocol::Json;
 use serde_json::{Map, Value};
 
 use super::names::camel_case;
 
-/// The first field of a hook's output that is neither a decision nor words. Names are read as the agent
-/// will read them.
+/// The first field of a hook's output that is neither a decision nor text. Names are read as the agent will
+/// read them.
 pub fn beyond_decision(event: &str, output: &Json<'_>) -> Option<String> {
     let renamed = camel_case(output).ok();
     let Some(fields) = renamed.and_then(|output| output.read::<Map<String, Value>>().ok()) else {
@@ -47,7 +47,7 @@ fn of_event(event: &str, fields: &Map<String, Value>) -> Option<String> {
     })
 }
 
-/// The first field that is not known to be harmless. `null` says nothing.
+/// The first field that is not known to be harmless. `null` has no effect.
 fn unlisted(
     at: &str,
     fields: &Map<String, Value>,
@@ -57,7 +57,7 @@ fn unlisted(
     given.find(|(name, value)| !known(name, value)).map(|(name, _)| format!("{at}.{name}"))
 }
 
-/// The first field of the answer to a form that is not one of the form's own.
+/// The first field of an answer to a form that does not belong to the form.
 pub fn beyond_form(output: &Json<'_>) -> Option<String> {
     let fields = output.read::<Map<String, Value>>().unwrap_or_default();
     unlisted("hookOutput", &fields, |name, _| matches!(name, "action" | "content"))

@@ -1,13 +1,12 @@
-//! The agents of a session: what they are called, and what they do.
+//! The agents of a session: their labels and their states.
 
 use std::collections::BTreeMap;
 
 use super::messages::State;
 
-/// How many are remembered; the labels go on counting.
+/// How many are remembered; the labels continue to count.
 const LIMIT: usize = 4096;
 
-/// The agents of a session.
 #[derive(Debug, Default)]
 pub(super) struct Agents {
     all: BTreeMap<String, Agent>,
@@ -25,7 +24,7 @@ impl Agents {
         self.all.contains_key(id)
     }
 
-    /// A new one. Gives its label, by order of appearance: Main, Sub1, Sub1.1.
+    /// Adds an agent and returns its label, by order of appearance: Main, Sub1, Sub1.1.
     pub(super) fn add(&mut self, id: &str, parent: Option<&str>) -> String {
         let label = match parent.and_then(|parent| self.all.get_mut(parent)) {
             None if parent.is_none() => "Main".to_owned(),
@@ -50,7 +49,7 @@ impl Agents {
         self.all.get(id).is_some_and(Agent::is_over)
     }
 
-    /// It does that now. Whether that is news.
+    /// Returns whether the state changed.
     pub(super) fn set(&mut self, id: &str, status: State) -> bool {
         let Some(agent) = self.all.get_mut(id) else { return false };
         std::mem::replace(&mut agent.status, status) != status

@@ -1,4 +1,4 @@
-//! We serve it: messages in, sessions and what happens in them out.
+//! Serves the insights wire: messages in, sessions and their events out.
 
 mod reconnect;
 mod session;
@@ -21,12 +21,11 @@ use super::wire::{
 use crate::front::{Ask, Front, Outbox, Reply, WATCHED};
 use crate::program;
 
-/// How many sessions a client may have made.
+/// How many sessions a client may have created.
 const SESSION_LIMIT: usize = 4096;
 
-const FULL: &str = "too many sessions of this page run; kill one, or open another page";
+const FULL: &str = "too many sessions are running on this page; kill one or open another page";
 
-/// One page.
 #[derive(Debug)]
 pub struct Insights {
     agent: AgentType,
@@ -54,21 +53,21 @@ enum Asked {
     Interrupt(SessionId),
     Mode(SessionId, Mode),
     Answer(SessionId, Answered),
-    /// And how it lived.
+    /// With the state that it had before.
     Kill(SessionId, Life),
 }
 
-/// What was answered, if the answer is not taken.
+/// What was answered, in case the answer is not accepted.
 #[derive(Debug)]
 enum Answered {
     Permission(String),
     Question(String),
-    /// Something that no page can be asked.
+    /// A request that no page can answer.
     Nothing,
 }
 
 impl Insights {
-    /// A page whose sessions are of that agent, and what models cost.
+    /// The agent of the page's sessions, and the prices of models.
     pub fn new(agent: AgentType, prices: BTreeMap<String, Price>) -> Self {
         let (sessions, calls, finding) = Default::default();
         Self { agent, prices, sessions, calls, finding }
@@ -148,7 +147,7 @@ impl Insights {
             .ok_or_else(|| Failure::new(Code::SessionNotFound, format!("there is no session {id}")))
     }
 
-    /// Whether no more can be watched.
+    /// Whether no more sessions can be watched.
     fn is_full(&self) -> bool {
         let begun =
             self.calls.values().filter(|asked| matches!(asked, Asked::Create { .. })).count();
@@ -156,7 +155,7 @@ impl Insights {
         self.sessions.values().filter(is_there).count() + begun >= WATCHED
     }
 
-    /// The answer to a question that waits, else a prompt.
+    /// The answer to an open question, else a prompt.
     fn input(&mut self, input: Input, out: &mut Outbox) -> Result<(), Failure> {
         let id = SessionId::from(input.session_id.as_str());
         let agent = input.agent_id.as_deref();
@@ -171,7 +170,7 @@ impl Insights {
                 self.settle(id, *settlement, asked, out);
             }
             None if agent.is_some_and(|agent| agent != MAIN_AGENT) => {
-                let text = format!("agent {} asks nothing", agent.unwrap_or_default());
+                let text = format!("agent {} has no open question", agent.unwrap_or_default());
                 return Err(Failure::new(Code::InputFailed, text));
             }
             None => return self.prompt(id, input.text, out),
@@ -217,7 +216,7 @@ impl Insights {
             }
             Life::Resuming => return session.wait(Pending::Interrupt),
             Life::Ending if !session.waiting.is_empty() => return session.wait(Pending::Interrupt),
-            // Nothing runs in one that is over.
+            // Nothing runs in an ended session.
             Life::Ending | Life::Over | Life::Killed => {}
         }
         Ok(())
@@ -235,7 +234,7 @@ impl Insights {
         let id = SessionId::from(change.session_id.as_str());
         let session = self.find(&id)?;
         if session.life != Life::Running {
-            let text = "the session does not run; say something to it first";
+            let text = "the session is not running; send it an input first";
             return Err(Failure::new(Code::PermissionModeChangeFailed, text));
         }
         let mode = Mode::read(&change.permission_mode)?;
@@ -265,7 +264,6 @@ impl Insights {
         self.calls.insert(call, Asked::Answer(id, what));
     }
 
-    /// Denies a request that no page can answer.
     fn refuse_request(&mut self, session: &SessionId, id: String, out: &mut Outbox) {
         let denial = Settlement::error(id, "no page can answer that");
         self.settle(session.clone(), denial, Answered::Nothing, out);
@@ -273,7 +271,7 @@ impl Insights {
 
     fn resumed(&mut self, id: &SessionId, out: &mut Outbox) {
         let Some(session) = self.living(id) else {
-            // It was killed meanwhile.
+            // It was killed in the meantime.
             let _ = out.command(id, Command::Stop);
             return;
         };
@@ -290,8 +288,8 @@ impl Insights {
         }
     }
 
-    /// Whether a session that cannot be resumed may be one that runs. That is believed once, until
-    /// something is seen of it.
+    /// Whether a session that cannot be resumed may be running already. That is assumed once, until an
+    /// event of it arrives.
     fn is_others(&mut self, id: &SessionId, error: &GatewayError) -> bool {
         let session = self.sessions.get_mut(id).filter(|session| session.life == Life::Resuming);
         error.code == ErrorCode::Conflict
@@ -304,7 +302,7 @@ impl Insights {
             Asked::Create { .. } => (None, Code::SessionCreateFailed),
             Asked::Find(id) => return self.not_found(&id, &error, out),
             Asked::Resume(id, text) if self.is_others(&id, &error) => {
-                // It runs already: whoever resumed it, its page goes on with it.
+                // It runs already, whoever resumed it: its page continues with it.
                 if let Some(session) = self.sessions.get_mut(&id) {
                     session.waiting.push_front(Pending::Input(text));
                 }
@@ -315,12 +313,12 @@ impl Insights {
                 session.life = Life::Over;
                 let waiting = std::mem::take(&mut session.waiting);
                 let lost = waiting.iter().filter(|it| matches!(it, Pending::Input(_))).count();
-                // What waited for it is lost with it, and each is told.
+                // The inputs that waited for it are lost with it; each gets an error.
                 let failure = Failure::of(Code::InputFailed, error.clone());
                 (0..lost).for_each(|_| say_error(Some(id.as_str()), &failure, out));
                 (Some(id), Code::InputFailed)
             }
-            // It ended before it heard of it: the input goes on with it, after its last events.
+            // The session ended before the input reached it: the input resumes it, after its last events.
             Asked::Input { session, text } if is_over => {
                 let Some(state) = self.living(&session) else { return };
                 if state.life == Life::Running {
@@ -379,7 +377,7 @@ impl Front for Insights {
     }
 
     fn on_overlong(&mut self, bytes: u64, out: &mut Outbox) {
-        let text = format!("a message of {bytes} bytes is too long; nothing of it was taken");
+        let text = format!("a message of {bytes} bytes is too long; nothing of it was accepted");
         say_error(None, &Failure::invalid(text), out);
     }
 
@@ -405,7 +403,7 @@ impl Front for Insights {
                 }
             }
             (Some(asked), Err(error)) => self.refused(asked, error, out),
-            // The events tell what becomes of the rest.
+            // Events report the outcome of the rest.
             (Some(_) | None, Ok(_)) | (None, Err(_)) => {}
         }
     }
@@ -416,7 +414,7 @@ impl Front for Insights {
         state.seen = event.seq;
         state.is_others = false;
         if state.life == Life::Over {
-            // Somebody else resumed it.
+            // Someone else resumed it.
             state.life = Life::Running;
         }
         if state.is_catching_up() {
@@ -442,9 +440,9 @@ impl Front for Insights {
         if matches!(state.life, Life::Running | Life::Ending) {
             state.life = Life::Over;
         }
-        // Whoever resumes it, its page wants to see it.
+        // The page wants to see it again, whoever resumes it.
         out.wait_for(session, state.seen);
-        // What waits goes on with it.
+        // An input that waits resumes it.
         while let Some(waiting) = state.waiting.pop_front() {
             if let Pending::Input(text) = waiting {
                 if let Err(failure) = self.prompt(session.clone(), text, out) {

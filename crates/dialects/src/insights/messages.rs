@@ -1,4 +1,4 @@
-//! What the server says: the payload of each message, with all of its fields.
+//! The server's messages: the payload of each, with all of its fields.
 
 use agentwire_protocol::{Json, SessionId, Text, TokenUsage};
 use serde::Serialize;
@@ -52,11 +52,10 @@ pub(super) struct Completed<'p> {
     pub(super) usage: Usage,
 }
 
-/// What an agent does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum State {
-    /// Not told yet.
+    /// Not reported yet.
     #[serde(skip)]
     New,
     Working,
@@ -110,7 +109,6 @@ pub(super) struct Choice<'p> {
     pub(super) description: Option<&'p Text<'p>>,
 }
 
-/// Tokens and money.
 #[derive(Serialize)]
 pub(super) struct Usage {
     input_tokens: u64,

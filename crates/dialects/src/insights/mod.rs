@@ -1,7 +1,7 @@
-//! Pages that show what agents do: one message for each thing that happens, over a WebSocket.
+//! Pages that show what agents do: one message for each event, over a WebSocket.
 //!
-//! Whose: the insights specification's. Served at `/insights` and on a port of its own. A client sees
-//! the sessions that it created. docs/protocols/insights.md is its whole description.
+//! Implements the insights specification, at `/insights` and on a separate port. A client sees the sessions
+//! that it created. docs/protocols/insights.md describes it in full.
 
 mod agents;
 mod front;

@@ -1,11 +1,11 @@
-//! The permission mode of a session, in the specification's four words.
+//! A session's permission mode, in the specification's four words.
 
 use agentwire_protocol::{ApprovalMode, Configure, SessionConfig};
 
 use super::wire::Failure;
 use crate::claude::render::claude_mode;
 
-/// The permission modes that the specification knows.
+/// The permission modes in the specification.
 const MODES: [&str; 4] = [DEFAULT, ACCEPT_EDITS, BYPASS, "plan"];
 
 const DEFAULT: &str = "default";
@@ -17,21 +17,20 @@ const BYPASS: &str = "bypassPermissions";
 pub(super) struct Mode(&'static str);
 
 impl Mode {
-    /// Reads what a page says.
     pub(super) fn read(word: &str) -> Result<Self, Failure> {
         MODES.into_iter().find(|known| *known == word).map(Self).ok_or_else(|| {
             let known = MODES.join(", ");
-            Failure::invalid(format!("there is no permission mode {word}; there are {known}"))
+            Failure::invalid(format!("unknown permission mode {word}; expected one of {known}"))
         })
     }
 
-    /// Whatever an agent calls it; nothing if pages have no word for it.
+    /// The mode for any agent's own name; `None` if pages have no word for it.
     fn heard(word: &str) -> Option<Self> {
         let word = claude_mode(word)?;
         MODES.contains(&word).then_some(Self(word))
     }
 
-    /// By which the gateway decides.
+    /// The mode for one of the gateway's.
     fn of(mode: ApprovalMode) -> Self {
         Self(match mode {
             ApprovalMode::Ask | ApprovalMode::AskDangerous => DEFAULT,
@@ -44,8 +43,8 @@ impl Mode {
         self.0
     }
 
-    /// By the agent's own name where it has one. That everything is asked for, and that everything may
-    /// be done, is the gateway's own rule: it holds for every agent, and can be changed at any time.
+    /// Uses the agent's own mode where it has one. The gateway itself implements "ask for everything" and
+    /// "allow everything": they work with every agent and can change at any time.
     fn ask(self) -> (Option<ApprovalMode>, Option<String>) {
         match self.0 {
             DEFAULT => (Some(ApprovalMode::Ask), None),
@@ -64,7 +63,7 @@ impl Mode {
     }
 }
 
-/// The mode that a page was told, and the changes that it waits for.
+/// The mode that the page knows, and the changes that it waits for.
 #[derive(Debug, Default)]
 pub(super) struct Modes {
     told: Option<Mode>,
@@ -72,22 +71,20 @@ pub(super) struct Modes {
 }
 
 impl Modes {
-    /// The page knows it: it asked for it.
+    /// The page knows the mode because it asked for it.
     pub(super) fn begin(&mut self, mode: Mode) {
         self.told = Some(mode);
     }
 
-    /// What the agent starts with is no change.
+    /// The mode that the agent starts with is not a change.
     pub(super) fn learn(&mut self, word: &str) {
         self.told = self.told.or(Mode::heard(word));
     }
 
-    /// The page wants another.
     pub(super) fn ask(&mut self, mode: Mode) {
         self.asked.push(mode);
     }
 
-    /// It has it, or not.
     pub(super) fn answered(&mut self, mode: Mode, is_taken: bool) {
         if let Some(at) = self.asked.iter().position(|asked| *asked == mode) {
             self.asked.remove(at);
@@ -97,8 +94,8 @@ impl Modes {
         }
     }
 
-    /// The agent says that its mode is that one now, for that one of the gateway's if it was asked for
-    /// one. Gives what the page must be told: a change that it asked for is told by its answer.
+    /// The agent reports its mode; `ours` is the gateway's mode, if that was requested. Returns the mode to
+    /// report to the page: a change that the page asked for is reported by its reply.
     pub(super) fn heard(&mut self, word: &str, ours: Option<ApprovalMode>) -> Option<Mode> {
         let mode = ours.map(Mode::of).or_else(|| Mode::heard(word))?;
         let fits = |known: &Mode| mode == *known || (ours.is_none() && is_under(mode, *known));
@@ -110,7 +107,7 @@ impl Modes {
     }
 }
 
-/// Where the gateway allows everything, the agent need only be told not to ask about edits.
+/// Where the gateway allows everything, the agent only needs to stop asking about edits.
 fn is_under(agents: Mode, pages: Mode) -> bool {
     agents.0 == ACCEPT_EDITS && pages.0 == BYPASS
 }

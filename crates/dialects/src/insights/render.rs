@@ -1,4 +1,4 @@
-//! The events of one session as the messages of this wire.
+//! Renders the events of one session as the messages of this wire.
 
 use std::collections::BTreeMap;
 
@@ -22,10 +22,10 @@ use crate::claude::tools::{ToolCall, ToolUse, overlaid};
 use crate::json::Scanner;
 use crate::tool_names::{shown, words};
 
-/// How long what a call is called with may be, to be kept until its result comes.
+/// The longest call input that is stored until the result arrives.
 const KEPT: usize = 256 << 10;
 
-/// What a session's events are to a page.
+/// Renders a session's events for a page.
 #[derive(Debug)]
 pub struct Renderer {
     session: String,
@@ -35,21 +35,20 @@ pub struct Renderer {
     /// Calls without a result.
     tools: BTreeMap<String, Called>,
     asks: Asks,
-    /// Subagents that are done and whose call has no result yet: how that is told.
+    /// The `agent.completed` message of finished subagents whose call has no result yet.
     done: BTreeMap<String, Json<'static>>,
     model: Option<String>,
     modes: Modes,
     spent: Spent,
-    /// A turn runs or is to come.
+    /// A turn is running or about to run.
     is_running: bool,
-    /// What went wrong in this turn and is told already.
+    /// The error of this turn that was already reported.
     told: Option<String>,
-    /// That the agent died is told already: with its turn.
+    /// The agent's death was already reported with its turn.
     is_dead: bool,
     scanner: Scanner,
 }
 
-/// A call without a result: whose it is, and what the agent told of it.
 #[derive(Debug)]
 struct Called {
     agent: String,
@@ -57,14 +56,14 @@ struct Called {
     kind: ToolKind,
     server: Option<String>,
     title: Option<String>,
-    /// None if it is too long to be kept.
+    /// `None` if it is too long to store.
     input: Option<Json<'static>>,
 }
 
 type Say<'s> = &'s mut dyn FnMut(Json<'static>);
 
 impl Renderer {
-    /// A session from its first event on; what its main agent is for; what models cost.
+    /// `task`: what the main agent is for.
     pub fn new(session: &str, task: Option<String>, prices: BTreeMap<String, Price>) -> Self {
         Self {
             session: session.to_owned(),
@@ -83,7 +82,7 @@ impl Renderer {
         }
     }
 
-    /// Tells of the main agent, once.
+    /// Announces the main agent, once.
     pub fn greet(&mut self, say: Say<'_>) {
         if !self.agents.has(MAIN_AGENT) {
             let task = self.task.take();
@@ -91,8 +90,7 @@ impl Renderer {
         }
     }
 
-    /// Tells of an event. What is asked of the user is told later. Gives the request that no page can
-    /// be asked.
+    /// Renders an event. Requests to the user are shown later. Returns a request that no page can answer.
     pub fn event(&mut self, event: &Event<'_>, say: Say<'_>) -> Option<String> {
         self.greet(say);
         let agent = event.agent_id.decode();
@@ -159,12 +157,13 @@ impl Renderer {
         None
     }
 
-    /// Tells what is asked still. What a rule settled since was no matter of the user's.
+    /// Shows the requests that are still open. A request that a rule has settled since does not concern the
+    /// user.
     pub fn pause(&mut self, say: Say<'_>) {
         self.ask(false, say);
     }
 
-    /// The same of a recording: nobody will answer, so that all is told at once.
+    /// The same for a recording: nobody will answer, so all questions are shown at once.
     pub fn pause_recording(&mut self, say: Say<'_>) {
         self.ask(true, say);
     }
@@ -200,17 +199,15 @@ impl Renderer {
         self.asks.answer(&self.session, agent, text)
     }
 
-    /// The answer was not taken: it may be given again.
+    /// The answer was not accepted: it may be given again.
     pub(super) fn reopen(&mut self, request: &str) {
         self.asks.reopen(request);
     }
 
-    /// The mode, and the changes of it that the page waits for.
     pub(super) fn modes(&mut self) -> &mut Modes {
         &mut self.modes
     }
 
-    /// The mode is that one now.
     pub(super) fn mode(&self, mode: Mode, say: Say<'_>) {
         let payload = ModePayload { session_id: &self.session, permission_mode: mode.as_str() };
         say(frame("permission_mode.changed", payload));
@@ -247,7 +244,7 @@ impl Renderer {
         self.status(id, State::Working, say);
     }
 
-    /// A subagent is done. The result of the call that spawned it comes first.
+    /// A subagent has finished. The result of the call that spawned it comes first.
     fn finished(&mut self, id: &str, finished: &AgentFinished<'_>, say: Say<'_>) {
         let payload = Completed {
             session_id: &self.session,
@@ -305,7 +302,7 @@ impl Renderer {
         self.restate(agent, say);
     }
 
-    /// What a permission is asked for: the call as it was shown, with all that the request tells.
+    /// What a permission asks for: the call as it was shown, plus everything that the request adds.
     fn asked(&self, request: &RequestRaised<'_>) -> ToolUse {
         let id = request.tool_use_id.as_ref().map(Text::decode);
         let known = id.and_then(|id| self.tools.get(&*id));
@@ -341,7 +338,7 @@ impl Renderer {
         self.restate(agent, say);
     }
 
-    /// What an agent that works waits for.
+    /// Reports what a working agent waits for.
     fn restate(&mut self, agent: &str, say: Say<'_>) {
         let state = if self.asks.waits(agent) {
             State::WaitingUser
@@ -378,7 +375,7 @@ impl Renderer {
     fn turn_failed(&mut self, turn: &TurnFailed<'_>, say: Say<'_>) {
         let usage = turn.usage.unwrap_or_default();
         self.spent.turn(&usage, turn.cost_usd, &turn.models, self.model.as_deref());
-        // Who interrupts does not want to hear of an error.
+        // A client that interrupts does not want an error.
         if turn.reason == TurnFailure::Interrupted {
             return self.turn_over(State::Completed, say);
         }
@@ -387,7 +384,7 @@ impl Renderer {
         self.turn_over(State::Error, say);
     }
 
-    /// A turn is to come.
+    /// A turn is about to run.
     pub(super) fn prompted(&mut self) {
         if !std::mem::replace(&mut self.is_running, true) {
             self.told = None;
@@ -395,7 +392,7 @@ impl Renderer {
         }
     }
 
-    /// The session is over; a turn that never began is over as well.
+    /// The session has ended. A turn that never started ends with it.
     fn over(&mut self, ended: &SessionEnded<'_>, say: Say<'_>) {
         let is_failed = match ended.reason {
             SessionEndReason::Failed | SessionEndReason::Timeout => true,
@@ -418,7 +415,7 @@ impl Renderer {
     }
 }
 
-/// The gateway's own mode that a change is for.
+/// The gateway's mode behind a change.
 fn approval(details: &Json<'_>) -> Option<ApprovalMode> {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "camelCase")]

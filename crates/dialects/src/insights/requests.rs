@@ -1,4 +1,4 @@
-//! What a session asks of its user: permissions, and questions one at a time.
+//! A session's requests to its user: permissions, and questions one at a time.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -9,42 +9,40 @@ use super::messages::{Choice, Permission, Question};
 use super::wire::frame;
 use crate::claude::tools::ToolUse;
 
-/// What a session asks of its user.
 #[derive(Debug, Default)]
 pub(super) struct Asks {
-    /// Not told yet: what a rule settles never is.
+    /// Not shown yet: a request that a rule settles never is.
     raised: Vec<Raised>,
-    /// Who waits for an answer, by request.
+    /// The agents that wait for an answer, by request.
     open: BTreeMap<String, String>,
-    /// Those of them that no page has answered.
+    /// Permissions that no page has answered.
     permissions: BTreeSet<String>,
     questions: VecDeque<Questions>,
 }
 
-/// A request.
 #[derive(Debug)]
 pub(super) struct Raised {
     pub(super) agent: String,
     pub(super) request: RequestRaised<'static>,
-    /// What a permission is asked for.
+    /// The call that a permission is for.
     pub(super) tool: Option<ToolUse>,
 }
 
-/// The questions of one request; the answers come one after the other.
+/// The questions of one request; the answers arrive one after the other.
 #[derive(Debug)]
 struct Questions {
     agent: String,
     request: RequestRaised<'static>,
     answers: BTreeMap<String, Json<'static>>,
-    /// The question whose answer was the last, once all are given.
+    /// The question that was answered last, once all are answered.
     sent: Option<String>,
 }
 
-/// What comes of an answer.
+/// The result of an answer.
 pub(super) enum Put {
-    /// The request has one more question.
+    /// The request has another question.
     Next(Json<'static>),
-    /// That was the last.
+    /// That was the last one.
     All(Box<Settlement>),
 }
 
@@ -53,7 +51,7 @@ impl Asks {
         self.raised.push(raised);
     }
 
-    /// The request is over. Whether anybody was told of it.
+    /// The request was settled. Returns whether it had been shown.
     pub(super) fn settled(&mut self, id: &str) -> bool {
         self.raised.retain(|raised| &*raised.request.request_id.decode() != id);
         self.permissions.remove(id);
@@ -61,22 +59,20 @@ impl Asks {
         self.open.remove(id).is_some()
     }
 
-    /// What is to be told.
     pub(super) fn take_raised(&mut self) -> Vec<Raised> {
         std::mem::take(&mut self.raised)
     }
 
-    /// It is told: somebody waits for the answer.
+    /// The request is shown: its agent waits for the answer.
     pub(super) fn wait(&mut self, raised: &Raised) {
         self.open.insert(raised.request.request_id.to_string(), raised.agent.clone());
     }
 
-    /// Whether that agent waits for an answer.
     pub(super) fn waits(&self, agent: &str) -> bool {
         self.open.values().any(|asker| asker == agent)
     }
 
-    /// Asks. Of several questions the first; all of them where nobody will answer.
+    /// Shows a request. Of several questions it shows the first, or all of them if nobody will answer.
     pub(super) fn ask(
         &mut self,
         session: &str,
@@ -101,8 +97,8 @@ impl Asks {
         self.permissions.remove(id)
     }
 
-    /// Answers the question that the agent waits for. Where none is named, the main agent's, else the
-    /// oldest.
+    /// Answers the question that the agent waits for. If no agent is named: the main agent's question, else
+    /// the oldest.
     pub(super) fn answer(&mut self, session: &str, agent: Option<&str>, text: &str) -> Option<Put> {
         let open = || self.questions.iter().filter(|open| open.sent.is_none());
         let of = |agent: &str| open().find(|open| open.agent == agent);
@@ -121,7 +117,7 @@ impl Asks {
         Some(Put::All(Box::new(Settlement { answers, ..Settlement::allow(id) })))
     }
 
-    /// The answer was not taken: it may be given again, as long as it is waited for.
+    /// The answer was not accepted: it may be given again while the request is open.
     pub(super) fn reopen(&mut self, id: &str) {
         if !self.open.contains_key(id) {
             return;
@@ -158,12 +154,12 @@ fn permission(
 }
 
 impl Questions {
-    /// The first question that has no answer.
+    /// The first question without an answer.
     fn open(&self) -> Option<usize> {
         self.request.questions.iter().position(|it| !self.answers.contains_key(&key(it)))
     }
 
-    /// How that question is asked. Each has an id of its own.
+    /// The message for that question. Each has its own id.
     fn frame(&self, session: &str, at: usize) -> Option<Json<'static>> {
         let question = self.request.questions.get(at)?;
         let options = question.options.iter().map(|option| Choice {
@@ -184,7 +180,7 @@ impl Questions {
         Some(frame("agent.question", payload))
     }
 
-    /// Answers the next question, and says which that is.
+    /// Answers the next question and returns its key.
     fn take(&mut self, text: &str) -> Option<String> {
         let answered = self.open().and_then(|at| self.request.questions.get(at)).map(key)?;
         self.answers.insert(answered.clone(), Json::of(&text));
@@ -192,7 +188,7 @@ impl Questions {
     }
 }
 
-/// By which the agent knows the answer.
+/// The key by which the agent knows the answer.
 fn key(question: &agentwire_protocol::event::Question<'static>) -> String {
     question.id.as_ref().unwrap_or(&question.question).to_string()
 }

@@ -1,4 +1,4 @@
-//! What a session spent: its turns, and what its subagents spent beside them.
+//! A session's usage: its turns, and its subagents if their usage is separate.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,9 @@ use agentwire_protocol::{Price, Text, TokenUsage};
 
 use super::messages::Usage;
 
-/// How many subagents are counted one by one.
+/// How many subagents are counted separately.
 const AGENT_LIMIT: usize = 4096;
 
-/// What a session spent.
 #[derive(Debug)]
 pub(super) struct Spent {
     prices: BTreeMap<String, Price>,
@@ -24,12 +23,12 @@ pub(super) struct Spent {
 #[derive(Debug, Default)]
 struct Counted {
     model: Option<String>,
-    /// The messages before the last.
+    /// All messages before the last.
     sum: TokenUsage,
-    /// Of the last message, which may be reported as it grows.
+    /// The last message, which may be reported again as it grows.
     last: Option<(Option<String>, TokenUsage)>,
-    /// Its own running total, and what that was when it began. The turns of an agent that has one for
-    /// each subagent leave subagents out.
+    /// Its own running total, and the value of that total at its start. An agent that keeps a total per
+    /// subagent leaves subagents out of its turns.
     total: Option<(TokenUsage, TokenUsage)>,
 }
 
@@ -39,7 +38,7 @@ impl Spent {
         Self { prices, usage, cost_usd: 0.0, agents: BTreeMap::new() }
     }
 
-    /// A turn is over. Money is the agent's own figure, else by price.
+    /// A turn has ended. The cost is the agent's own figure, else by price.
     pub(super) fn turn(
         &mut self,
         usage: &TokenUsage,
@@ -59,7 +58,6 @@ impl Spent {
         self.cost_usd = plus_cost(self.cost_usd, cost);
     }
 
-    /// A subagent tells what it used.
     pub(super) fn report(&mut self, agent: &str, report: &UsageReported<'_>, model: Option<&str>) {
         if self.agents.len() >= AGENT_LIMIT && !self.agents.contains_key(agent) {
             (self.usage, self.cost_usd) = self.together();
@@ -71,7 +69,7 @@ impl Spent {
         counted.report(report);
     }
 
-    /// What a subagent used in all: as the agent says, else as it reported.
+    /// A subagent's total usage: the agent's figure, else the sum of its reports.
     pub(super) fn of_agent(
         &self,
         agent: &str,
@@ -85,7 +83,6 @@ impl Spent {
         Usage::new(&usage, self.price(model).of(&usage))
     }
 
-    /// All of it so far.
     pub(super) fn total(&self) -> Usage {
         let (usage, cost_usd) = self.together();
         Usage::new(&usage, cost_usd)

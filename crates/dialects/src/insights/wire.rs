@@ -1,10 +1,10 @@
-//! The words of the wire: one envelope both ways, and the error codes.
+//! The wire format: one envelope in both directions, and the error codes.
 
 use agentwire_protocol::{ErrorCode, GatewayError, Json, strict};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// What the client says. Its `id` is its own matter and is not said back.
+/// A message from the client. Its `id` is ignored and not sent back.
 #[derive(Debug, Deserialize)]
 pub(super) struct Message {
     #[serde(rename = "type")]
@@ -36,7 +36,7 @@ pub(super) struct Input {
     pub(super) text: String,
 }
 
-/// `session.kill` and `session.interrupt`: what stops something is never refused for its form.
+/// `session.kill` and `session.interrupt`: a message that stops something is never refused for its form.
 #[derive(Debug, Deserialize)]
 struct Named {
     session_id: String,
@@ -57,7 +57,7 @@ pub(super) struct Permission {
     pub(super) approved: bool,
 }
 
-/// The same, if it approves: nobody can know what a field that this wire does not have would change.
+/// An approval: unknown fields are refused, since their effect is not known.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Approval {
@@ -80,7 +80,7 @@ pub(super) enum Wanted {
 }
 
 impl Wanted {
-    /// The code if it is not done.
+    /// The error code if it fails.
     pub(super) fn code(&self) -> Code {
         match self {
             Self::Input(_) => Code::InputFailed,
@@ -93,7 +93,7 @@ impl Wanted {
 }
 
 impl Message {
-    /// The session that the message names, and what it wants of it; nothing if it is no such message.
+    /// The session that the message names, and what it wants of it; `None` for any other message.
     pub(super) fn wanted(&self) -> Result<Option<(String, Wanted)>, Failure> {
         Ok(Some(match self.kind.as_str() {
             "user.input" => {
@@ -114,7 +114,6 @@ impl Message {
         }))
     }
 
-    /// Reads a message.
     pub(super) fn read(text: &str) -> Result<Self, Failure> {
         let value = Json::parse(text).map_err(|error| {
             Failure::new(Code::InvalidJson, format!("the message is not JSON: {error}"))
@@ -140,7 +139,7 @@ impl Permission {
     }
 }
 
-/// Reads a struct from an object; serde would take an array for one, too.
+/// Reads a struct from an object; serde would also accept an array.
 fn object<T: DeserializeOwned>(value: &Json<'_>, what: &str) -> Result<T, Failure> {
     if !value.get().starts_with('{') {
         return Err(Failure::invalid(format!("{what} must be an object")));
@@ -149,7 +148,6 @@ fn object<T: DeserializeOwned>(value: &Json<'_>, what: &str) -> Result<T, Failur
         .map_err(|error| Failure::invalid(format!("failed to read {what}: {error}")))
 }
 
-/// The specification's error codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub(super) enum Code {
@@ -164,7 +162,6 @@ pub(super) enum Code {
     PermissionResponseFailed,
 }
 
-/// Why something was not done.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Failure {
     pub(super) code: Code,
@@ -180,7 +177,7 @@ impl Failure {
         Self::new(Code::InvalidMessage, message)
     }
 
-    /// The gateway refused what the client wanted, which has that code of its own.
+    /// The gateway refused; `wanted` is the code for what the client wanted.
     pub(super) fn of(wanted: Code, error: GatewayError) -> Self {
         let code = match error.code {
             ErrorCode::SessionNotFound => Code::SessionNotFound,
@@ -205,7 +202,6 @@ impl Failure {
     }
 }
 
-/// What the server says.
 #[derive(Serialize)]
 pub(super) struct Frame<P: Serialize> {
     #[serde(rename = "type")]
@@ -213,12 +209,10 @@ pub(super) struct Frame<P: Serialize> {
     payload: P,
 }
 
-/// The text of a message.
 pub(super) fn frame(kind: &'static str, payload: impl Serialize) -> Json<'static> {
     Json::of(&Frame { kind, payload })
 }
 
-/// The text of an error.
 pub(super) fn error(
     session_id: Option<&str>,
     agent_id: Option<&str>,

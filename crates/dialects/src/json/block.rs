@@ -1,8 +1,7 @@
-//! Looks at 64 bytes of a string at once: one bit for each byte.
+//! Examines 64 bytes of a string at once: one bit for each byte.
 
 use wide::u8x16;
 
-/// Where in a block stands what matters.
 pub(super) struct Marks {
     pub(super) quote: u64,
     pub(super) backslash: u64,
@@ -19,15 +18,14 @@ pub(super) fn marks(block: &[u8; 64]) -> Marks {
     }
 }
 
-/// What may stand after a backslash.
+/// What may follow a backslash.
 pub(super) struct Escapes {
-    /// By itself.
     pub(super) simple: u64,
-    /// With four digits after it.
+    /// Followed by four digits.
     pub(super) unicode: u64,
 }
 
-/// The bytes of a block that may stand after a backslash.
+/// The bytes of a block that may follow a backslash.
 #[inline]
 pub(super) fn escapes(block: &[u8; 64]) -> Escapes {
     let simple = |part: u8x16| {
@@ -51,12 +49,12 @@ pub(super) fn specials(part: &[u8; 16]) -> u32 {
     (quote | backslash | control).to_bitmask()
 }
 
-/// The bytes that a backslash escapes: each that follows an odd run of them. `carry` tells, before,
-/// whether the block before ended in such a run, and after, whether this one does.
+/// The bytes that a backslash escapes: each byte after an odd run of backslashes. `carry` says on entry
+/// whether the previous block ended in such a run, and on return whether this one does.
 ///
-/// Runs that begin at an odd place are told from those that begin at an even place by adding their
-/// first bit to the run: the carry of the addition comes out behind the run, at a place whose parity
-/// tells the length.
+/// Adding the first bit of a run to the run distinguishes runs that start at an odd position from those
+/// that start at an even one: the carry of the addition lands after the run, at a position whose parity
+/// gives the length.
 #[inline]
 pub(super) fn escaped(backslash: u64, carry: &mut bool) -> u64 {
     const EVEN: u64 = 0x5555_5555_5555_5555;
@@ -82,7 +80,7 @@ fn bits(block: &[u8; 64], mark: impl Fn(u8x16) -> u8x16) -> u64 {
 mod tests {
     use super::*;
 
-    /// The rule, one byte after the other.
+    /// The rule, byte by byte.
     fn escaped_slowly(bytes: &[u8], carry: &mut bool) -> u64 {
         let mut found = 0;
         for (at, byte) in bytes.iter().enumerate() {

@@ -1,5 +1,4 @@
-//! Typed reading of scanned values. A field of another type than expected reads as absent and stays
-//! in the residue.
+//! Typed reading of scanned values. A field of an unexpected type reads as absent and stays in the residue.
 
 use std::borrow::Cow;
 
@@ -7,7 +6,6 @@ use agentwire_protocol::{Json, Text};
 
 use super::scan::{Document, ESCAPED, Kind, Node};
 
-/// A value in a scanned line.
 #[derive(Clone, Copy, Debug)]
 pub struct Value<'d> {
     document: Document<'d>,
@@ -42,23 +40,19 @@ impl<'d> Value<'d> {
         }
     }
 
-    /// Whether it is `null`.
     pub fn is_null(self) -> bool {
         self.kind() == Kind::Null
     }
 
-    /// Whether it is an object.
     #[inline]
     pub fn is_object(self) -> bool {
         self.kind() == Kind::Object
     }
 
-    /// Whether it is an array.
     pub fn is_array(self) -> bool {
         self.kind() == Kind::Array
     }
 
-    /// Whether it is a string.
     pub fn is_string(self) -> bool {
         self.kind() == Kind::String
     }
@@ -68,34 +62,30 @@ impl<'d> Value<'d> {
         self.fields().find(|(key, value)| *key == *name && !value.is_null()).map(|(_, value)| value)
     }
 
-    /// The field of that name, read as `T`.
     pub fn read<T: Read<'d>>(self, name: &str) -> Option<T> {
         self.get(name).and_then(T::read)
     }
 
-    /// This value, read as `T`.
     pub fn to<T: Read<'d>>(self) -> Option<T> {
         T::read(self)
     }
 
-    /// The string it is, decoded.
     pub fn string(self) -> Option<Cow<'d, str>> {
         self.to()
     }
 
-    /// Whether it is this string.
     pub fn is(self, text: &str) -> bool {
         self.string().is_some_and(|string| string == text)
     }
 
-    /// The fields of an object in their order; none of anything else.
+    /// The fields of an object in order; empty for any other value.
     #[inline]
     pub fn fields(self) -> Fields<'d> {
         let (at, end) = self.children(Kind::Object);
         Fields { document: self.document, at, end }
     }
 
-    /// The elements of an array; none of anything else.
+    /// The elements of an array; empty for any other value.
     pub fn items(self) -> Items<'d> {
         let (at, end) = self.children(Kind::Array);
         Items { document: self.document, at, end }
@@ -114,24 +104,23 @@ impl<'d> Value<'d> {
         }
     }
 
-    /// Its exact text. Counts as read, with all it holds.
+    /// Its exact text. Marks it and everything in it as read.
     pub fn json(self) -> Json<'d> {
         self.mark();
         Json::trusted(self.slice())
     }
 
-    /// The same for one who hands it on to a client: no event carries it, so it does not count as read.
+    /// The same for passing on to a client: no event carries it, so it does not count as read.
     pub(crate) fn copy(self) -> Json<'d> {
         Json::trusted(self.slice())
     }
 
-    /// Counts as read, with all it holds: what it says is carried in another way.
+    /// Marks it and everything in it as read: its content is carried in another way.
     pub fn carried(self) {
         self.mark();
     }
 }
 
-/// The fields of an object.
 #[derive(Clone, Debug)]
 pub struct Fields<'d> {
     document: Document<'d>,
@@ -154,7 +143,6 @@ impl<'d> Iterator for Fields<'d> {
     }
 }
 
-/// The elements of an array.
 #[derive(Clone, Debug)]
 pub struct Items<'d> {
     document: Document<'d>,
@@ -190,7 +178,7 @@ impl<'d> Value<'d> {
     }
 }
 
-/// What can be read from a value. `None` if it is of another type.
+/// A type that can be read from a value. `None` if the value has another type.
 pub trait Read<'d>: Sized {
     /// Reads it, and marks it as read.
     fn read(value: Value<'d>) -> Option<Self>;
@@ -261,8 +249,8 @@ impl<'d, T: Read<'d>> Read<'d> for Vec<T> {
     }
 }
 
-/// Declares the words of a message: a struct whose fields are all optional, read in one pass over an
-/// object. What is of another type reads as absent.
+/// Declares a message: a struct whose fields are all optional, read in one pass over an object. A field of
+/// another type reads as absent.
 macro_rules! wire {
     ($($(#[$doc:meta])* struct $name:ident { $($field:ident: $type:ty = $key:literal),* $(,)? })*) => {$(
         $(#[$doc])*

@@ -1,12 +1,12 @@
-//! Makes a strict text of a loose one, so that a line on which parsers differ is still understood.
-//! The line itself is kept as it came; only the reading is of the mended text.
+//! Turns loose JSON into strict JSON, so that a line on which parsers differ can still be read. The
+//! original line is stored unchanged; only the reading uses the repaired text.
 
 use std::borrow::Cow;
 
 use super::scan::{Document, Fault, Kind, LOOSE, Node, Scanner};
 
-/// The same value in a text that every strict parser takes: lone surrogates become U+FFFD, of
-/// doubled keys the last counts, and what is out of range or too deep becomes a string.
+/// The same value as text that every strict parser accepts: lone surrogates become U+FFFD, the last of
+/// duplicate keys wins, and values that are out of range or too deep become strings.
 pub fn repair(text: &str) -> Result<String, Fault> {
     let mut scanner = Scanner::new();
     let document = scanner.scan_tolerant(text)?;
@@ -83,7 +83,7 @@ fn quote(text: &str, out: &mut String) {
     out.push_str(&serde_json::to_string(text).unwrap_or_else(|_| "\"\"".to_owned()));
 }
 
-/// A JSON text without lone surrogates: each becomes U+FFFD. All else stays as it is.
+/// JSON without lone surrogates: each becomes U+FFFD. Everything else stays as it is.
 pub fn without_lone_surrogates(text: &str) -> Cow<'_, str> {
     // Few texts have any surrogate at all.
     let has_any = memchr::memmem::find_iter(text.as_bytes(), b"\\u")
@@ -91,7 +91,7 @@ pub fn without_lone_surrogates(text: &str) -> Cow<'_, str> {
     if has_any { Cow::Owned(mend(text)) } else { Cow::Borrowed(text) }
 }
 
-/// Replaces each lone surrogate escape of a JSON text by that of U+FFFD.
+/// Replaces each lone surrogate escape in a JSON text with that of U+FFFD.
 fn mend(quoted: &str) -> String {
     let mut out = String::with_capacity(quoted.len());
     let mut rest = quoted;

@@ -1,12 +1,12 @@
-//! Lists what nobody read of a line: the loss of a translation, made visible.
+//! Lists the values of a line that were not read: the loss of a translation, made visible.
 
 use std::collections::BTreeSet;
 
 use super::read::Value;
 use super::scan::{Document, Kind};
 
-/// The paths of values that no one read, such as `message.usage.service_tier` or `items[].id`.
-/// `null` says nothing, so it is not listed.
+/// The paths of values that were not read, such as `message.usage.service_tier` or `items[].id`. `null`
+/// carries no information, so it is not listed.
 pub fn residue(document: Document<'_>) -> BTreeSet<String> {
     let mut paths = BTreeSet::new();
     walk(document, 0, String::new(), &mut paths);

@@ -1,4 +1,4 @@
-//! The pass itself: grammar, string escapes, number ranges, doubled keys and depth.
+//! The scanning pass: grammar, string escapes, number ranges, duplicate keys and depth.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -7,13 +7,13 @@ use std::hash::{DefaultHasher, Hasher as _};
 use super::read::Value;
 use super::{MAX_DEPTH, MAX_VALUES, block};
 
-/// Why a text is not JSON that any strict parser takes.
+/// Why a text is not JSON that every strict parser accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It is not JSON, or holds more values than we care to list.
+    /// It is not JSON, or has more than [`MAX_VALUES`] values.
     Syntax,
-    /// It is JSON, but parsers differ on it: a lone surrogate, a doubled key, a number out of range,
-    /// or too deep. [`super::repair`] makes a text of it that all take.
+    /// It is JSON, but parsers differ on it: a lone surrogate, a duplicate key, a number out of range, or
+    /// too deep. [`super::repair`] turns it into a text that all of them accept.
     Loose,
 }
 
@@ -26,17 +26,17 @@ pub(super) enum Kind {
     String,
     Array,
     Object,
-    /// Only after a tolerant pass: a value below the greatest depth, not looked into.
+    /// Only after a tolerant pass: a value below the maximum depth, not parsed.
     Deep,
 }
 
-/// A string has an escape in it.
+/// A string contains an escape.
 pub(super) const ESCAPED: u8 = 1;
 /// Only after a tolerant pass: a string with a lone surrogate, or a number out of range.
 pub(super) const LOOSE: u8 = 2;
 
-/// One value: where it stands, and which node comes after it and all it holds. The fields of an
-/// object are a string node and a value each.
+/// One value: its position, and the index of the node after it and everything in it. A field of an object
+/// is a string node and a value node.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub(super) start: u32,
@@ -47,13 +47,12 @@ pub(super) struct Node {
     pub(super) seen: Cell<bool>,
 }
 
-/// Reads lines, one after the other, into the same memory.
+/// Scans one line after another, reusing its memory.
 #[derive(Debug, Default)]
 pub struct Scanner {
     nodes: Vec<Node>,
 }
 
-/// A scanned text.
 #[derive(Clone, Copy, Debug)]
 pub struct Document<'d> {
     pub(super) text: &'d str,
@@ -62,24 +61,22 @@ pub struct Document<'d> {
 }
 
 impl<'d> Document<'d> {
-    /// Whether a tab or a line end stands between its values. Inside of strings none can.
+    /// Whether a tab or a line end is between its values. Inside strings there can be none.
     pub fn has_control_bytes(self) -> bool {
         self.control
     }
 
-    /// The value that the text is.
     pub fn root(self) -> Value<'d> {
         Value::new(self, 0)
     }
 }
 
 impl Scanner {
-    /// A scanner with no memory yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Scans a text that must be one JSON value that every strict parser takes.
+    /// Scans a text that must be one JSON value that every strict parser accepts.
     pub fn scan<'d>(&'d mut self, text: &'d str) -> Result<Document<'d>, Fault> {
         self.pass::<true>(text)
     }
@@ -118,7 +115,7 @@ struct Pass<'s, const STRICT: bool> {
     control: bool,
 }
 
-/// A fault that parsers differ on stops a strict pass and marks a tolerant one.
+/// A fault on which parsers differ stops a strict pass and marks a tolerant one.
 macro_rules! loose {
     ($strict:expr) => {
         if $strict {
@@ -258,7 +255,7 @@ impl<const STRICT: bool> Pass<'_, STRICT> {
         }
     }
 
-    /// Most strings are short and plain; the others are gone through in blocks.
+    /// Most strings are short and plain; the others are scanned in blocks.
     #[inline]
     fn string(&mut self) -> Result<(), Fault> {
         let start = self.at + 1;
@@ -327,7 +324,7 @@ impl<const STRICT: bool> Pass<'_, STRICT> {
         }
     }
 
-    /// Checks the `\u` escape whose `u` stands at `at`: four digits, and no lone half of a pair.
+    /// Checks the `\u` escape whose `u` is at `at`: four digits, and not a lone half of a pair.
     #[cold]
     fn unicode_escape(&mut self, at: usize, flags: &mut u8) -> Result<(), Fault> {
         let unit = hex(self.bytes, at + 1).ok_or(Fault::Syntax)?;
@@ -337,7 +334,7 @@ impl<const STRICT: bool> Pass<'_, STRICT> {
         };
         let lone = match unit {
             0xD800..=0xDBFF => !matches!(other(at + 5), Some(0xDC00..=0xDFFF)),
-            // The high half that it belongs to is an escape too, not text that looks like one.
+            // The high half before it must be an escape too, not text that looks like one.
             0xDC00..=0xDFFF => {
                 let high = at.checked_sub(7).and_then(other);
                 !matches!(high, Some(0xD800..=0xDBFF)) || self.is_escaped(at.wrapping_sub(7))
@@ -351,7 +348,7 @@ impl<const STRICT: bool> Pass<'_, STRICT> {
         Ok(())
     }
 
-    /// Whether the backslash at `at` is itself escaped: an odd number of them stands before it.
+    /// Whether the backslash at `at` is itself escaped: an odd number of backslashes precedes it.
     fn is_escaped(&self, at: usize) -> bool {
         let before = self.bytes.get(..at).unwrap_or_default();
         before.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1
@@ -400,7 +397,7 @@ impl<const STRICT: bool> Pass<'_, STRICT> {
         if self.at == start { Err(Fault::Syntax) } else { Ok(()) }
     }
 
-    /// A tolerant pass goes over what is too deep by counting brackets.
+    /// A tolerant pass skips a value that is too deep by counting brackets.
     fn deep(&mut self) -> Result<(), Fault> {
         loose!(STRICT);
         let index = self.open(Kind::Deep);
@@ -431,7 +428,7 @@ fn hex(bytes: &[u8], at: usize) -> Option<u32> {
     digits.iter().try_fold(0, |unit, digit| Some(unit * 16 + char::from(*digit).to_digit(16)?))
 }
 
-/// Whether every parser can hold the number: an integer in 64 bits, or a finite double.
+/// Whether every parser can represent the number: an integer in 64 bits, or a finite double.
 fn in_range(number: &[u8], integer: bool) -> bool {
     if integer && number.len() < 19 {
         return true;
@@ -443,19 +440,19 @@ fn in_range(number: &[u8], integer: bool) -> bool {
     text.parse::<f64>().is_ok_and(f64::is_finite)
 }
 
-/// The keys of one object so far, to find a doubled one.
+/// The keys of one object so far, to find a duplicate.
 #[derive(Default)]
 struct Keys {
-    /// One bit for each key that was seen, by a cheap hash: a clear bit means a new key.
+    /// One bit for each key seen, by a cheap hash: a clear bit means a new key.
     seen: u64,
     count: usize,
     /// Digests of the keys; only for objects with many keys.
     many: Option<Box<Digests>>,
-    /// Some key has an escape, so that two spellings may be one key.
+    /// Some key has an escape, so two spellings may be one key.
     escaped: bool,
 }
 
-/// On the heap, since hardly an object needs it and every object has a place for it.
+/// Boxed, since few objects need it and every object has a place for it.
 struct Digests(HashSet<u64>);
 
 /// From this many keys on, comparing with each one takes longer than hashing.
@@ -495,14 +492,14 @@ impl Keys {
             let digests = key_nodes(nodes, object, key).map(|node| digest(bytes, node));
             Box::new(Digests(digests.collect()))
         });
-        // Two keys of one digest are taken for one: the line is then mended, which compares the keys
+        // Two keys with one digest count as duplicates: the line is then repaired, which compares the keys
         // themselves.
         let new = nodes.get(key).is_none_or(|node| many.0.insert(digest(bytes, node)));
         if new { Ok(()) } else { Err(Fault::Loose) }
     }
 }
 
-/// The keys of `object` that stand before `end`.
+/// The keys of `object` before `end`.
 fn key_nodes(nodes: &[Node], object: usize, end: usize) -> impl Iterator<Item = &Node> {
     let mut at = object + 1;
     std::iter::from_fn(move || {
@@ -528,7 +525,7 @@ fn digest(bytes: &[u8], node: &Node) -> u64 {
     hasher.finish()
 }
 
-/// Cheap, and different enough for the names of fields.
+/// Cheap, and distinct enough for field names.
 #[inline]
 fn hash(name: &[u8]) -> u64 {
     let word = |bytes: Option<&[u8; 8]>| bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes));

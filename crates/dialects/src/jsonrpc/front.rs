@@ -1,4 +1,4 @@
-//! We serve it: calls in, replies and notifications out.
+//! Serves the JSON-RPC wire: calls in, replies and notifications out.
 
 mod notifications;
 mod options;
@@ -25,31 +25,30 @@ use crate::front::{Ask, Front, Outbox, Reply};
 /// How many calls may wait for a reply at once.
 const OPEN_CALLS: usize = 256;
 
-/// How many, with those that let others come to their end.
+/// The limit for calls that let others finish.
 const OPEN_RELIEF: usize = 4 * OPEN_CALLS;
 
-/// One client of JSON-RPC.
 #[derive(Debug)]
 pub struct JsonRpc {
     agent: AgentType,
     replies: Replies,
     calls: BTreeMap<Call, Pending>,
     watches: BTreeMap<SessionId, Watch>,
-    /// Sessions that are looked up or resumed, and what waits for that: what a client wants of a
-    /// session happens in order.
+    /// Sessions that are being looked up or resumed, and the calls that wait for that: a client's calls on
+    /// a session are handled in order.
     opening: BTreeMap<SessionId, VecDeque<(Request, Ticket)>>,
-    /// Sessions that were told to end and are wanted again: what waits for them waits for that.
+    /// Sessions that are ending and are wanted again: their waiting calls wait for the end.
     ending: BTreeSet<SessionId>,
-    /// Sessions that are over and wanted again, once all that happened in them is shown.
+    /// Sessions that have ended and are resumed once all of their events are shown.
     resuming: BTreeMap<SessionId, (Box<Open>, AgentType, Ticket)>,
 }
 
 /// What a reply of the gateway is for.
 #[derive(Debug)]
 enum Pending {
-    /// The reply is the client's.
+    /// The reply goes to the client.
     Reply(Ticket),
-    /// A prompt of a run or of `session/create`. Of a run the watch has the ticket.
+    /// A prompt of a run or of `session/create`. The watch holds the ticket of a run.
     Prompt(SessionId, Box<Open>, Option<Ticket>),
     Start(Box<Open>, Ticket),
     Lookup(SessionId, Wanted, Ticket),
@@ -69,7 +68,7 @@ struct Page {
 }
 
 impl JsonRpc {
-    /// A client that has said nothing; where it names no agent, it gets this one.
+    /// `agent` is the default for sessions that name none.
     pub fn new(agent: AgentType) -> Self {
         Self {
             agent,
@@ -119,7 +118,7 @@ impl JsonRpc {
             }
             Request::Greet(id) => {
                 let greeting = self.watches.get(&id).map(Watch::greeting).ok_or_else(|| {
-                    let message = format!("session {id} is not shown here; attach to it first");
+                    let message = format!("session {id} is not attached here; attach to it first");
                     GatewayError::new(ErrorCode::SessionNotFound, message)
                 });
                 self.replies.give(ticket, greeting, out);
@@ -185,7 +184,7 @@ impl JsonRpc {
         }
     }
 
-    /// Nothing more comes of that session.
+    /// Nothing more comes from that session.
     fn over(&mut self, id: &SessionId, finished: Vec<Finished>, out: &mut Outbox) {
         for (ticket, outcome) in finished {
             self.replies.give(ticket, outcome, out);
@@ -224,7 +223,7 @@ impl Front for JsonRpc {
     }
 
     fn on_overlong(&mut self, bytes: u64, out: &mut Outbox) {
-        let message = format!("a message of {bytes} bytes is too long; nothing of it was taken");
+        let message = format!("a message of {bytes} bytes is too long; nothing of it was accepted");
         refuse(Fault::invalid(message), out);
     }
 
@@ -247,7 +246,7 @@ impl Front for JsonRpc {
             (Pending::Prompt(id, _, ticket), Reply::Done(reply)) => {
                 self.taken(call, &id, ticket, &reply, out);
             }
-            // The end itself is the reply.
+            // The end of the session is the reply.
             (Pending::Kill(_), _) => {}
             (Pending::Reply(ticket), reply) => {
                 let is_page = matches!(reply, Reply::Sessions(_) | Reply::Events { .. });
@@ -303,7 +302,7 @@ fn overloaded(message: &str) -> GatewayError {
     GatewayError::new(ErrorCode::Overloaded, message)
 }
 
-/// Answers what has no readable id.
+/// Answers a message without a readable id.
 fn refuse(fault: Fault, out: &mut Outbox) {
     out.say(wire::response(&Json::trusted("null"), &Err(fault)).get());
 }

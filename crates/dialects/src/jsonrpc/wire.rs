@@ -1,18 +1,16 @@
-//! The words of JSON-RPC 2.0: what a message may be, and its errors.
+//! The wire format of JSON-RPC 2.0: messages and errors.
 
 use agentwire_protocol::{ErrorCode, GatewayError, Json};
 use serde::de::Deserializer;
 use serde::{Deserialize, Serialize};
 
-/// The text is not JSON.
 const PARSE_ERROR: i32 = -32700;
-/// JSON, but no request.
+/// JSON, but not a request.
 const INVALID_REQUEST: i32 = -32600;
 
-/// One message of the client.
 pub(super) enum Message {
     Call(Call),
-    /// An answer. Nothing is asked of the client, so that it answers nothing.
+    /// A response. We send the client no requests, so it is ignored.
     Response,
     Invalid {
         id: Json<'static>,
@@ -28,7 +26,7 @@ pub(super) struct Call {
     pub(super) params: Json<'static>,
 }
 
-/// All that stands on one line.
+/// Everything on one line.
 pub(super) enum Line {
     One(Message),
     Batch(Vec<Message>),
@@ -87,12 +85,11 @@ struct Envelope {
     error: Option<Json<'static>>,
 }
 
-/// `null` is not the same as nothing.
+/// `null` is not the same as absent.
 fn present<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Json<'static>>, D::Error> {
     Json::deserialize(value).map(Some)
 }
 
-/// Reads a line.
 pub(super) fn read(text: &str) -> Result<Line, Fault> {
     let not_json = |error: serde_json::Error| Fault {
         code: PARSE_ERROR,
@@ -115,10 +112,10 @@ fn message(value: &Json<'_>) -> Message {
         fault: Fault::invalid(what),
     };
     if !value.get().starts_with('{') {
-        return invalid(None, "a request is an object");
+        return invalid(None, "a request must be an object");
     }
     let Ok(envelope) = value.read::<Envelope>() else {
-        return invalid(None, "a request has each of its members once");
+        return invalid(None, "a request must have each of its members once");
     };
     let Envelope { jsonrpc, id, method, params, result, error } = envelope;
     if method.is_none() && (result.is_some() || error.is_some()) {
@@ -128,7 +125,7 @@ fn message(value: &Json<'_>) -> Message {
         !matches!(id.get().as_bytes().first(), Some(b'{' | b'[' | b't' | b'f') | None)
     };
     if id.as_ref().is_some_and(|id| !is_id(id)) {
-        return invalid(None, "an id is a string, a number or null");
+        return invalid(None, "an id must be a string, a number or null");
     }
     if jsonrpc.and_then(|version| version.read::<String>().ok()).as_deref() != Some("2.0") {
         return invalid(id, "`jsonrpc` must be \"2.0\"");
@@ -148,12 +145,10 @@ impl Fault {
         Self::from(GatewayError::new(code, message))
     }
 
-    /// JSON, but no request.
     pub(super) fn invalid(what: impl Into<String>) -> Self {
         Self { code: INVALID_REQUEST, ..Self::new(ErrorCode::InvalidMessage, what.into()) }
     }
 
-    /// Not even text.
     pub(super) fn not_text() -> Self {
         Self {
             code: PARSE_ERROR,
@@ -194,7 +189,6 @@ impl<P: Serialize> Notification<P> {
     }
 }
 
-/// The text of a response.
 pub(super) fn response(
     id: &Json<'static>,
     outcome: &Result<Json<'static>, Fault>,

@@ -94,7 +94,7 @@ fn what_is_known_of_each_program_fits_together() {
         assert!(driver(agent, Some("telepathy")).is_err());
         let order = |version: &&str| numbers(version).expect("a version");
         assert!(program.tested.is_sorted_by_key(order), "{agent:?}");
-        // What was tested works.
+        // Tested versions work.
         for version in program.tested {
             let fatal = program.problems_of(Some(version)).into_iter().any(|problem| problem.fatal);
             assert!(!fatal, "{agent:?} {version}");
@@ -102,7 +102,7 @@ fn what_is_known_of_each_program_fits_together() {
         for problem in program.problems {
             let bounds = [problem.from, problem.before];
             assert!(bounds.iter().flatten().all(|bound| numbers(bound).is_some()), "{problem:?}");
-            assert!(bounds != [None, None], "that is no problem of a version: {problem:?}");
+            assert!(bounds != [None, None], "this problem has no version: {problem:?}");
         }
     }
 }

@@ -1,5 +1,6 @@
-//! Whether a Markdown file of an agent is only text. The fields at its top are YAML, and agents read more
-//! forms of it than can be listed here. So a file is harmless only if every line is of a known plain form.
+//! Decides whether an agent's Markdown file is only text. The fields at its top are YAML, and agents accept
+//! more forms of it than can be listed here. So a file is harmless only if every line has a known plain
+//! form.
 
 /// Fields that neither run nor allow anything.
 const HARMLESS: &[&str] = &[
@@ -27,7 +28,7 @@ const HARMLESS: &[&str] = &[
     "temperature",
     "timeout_mins",
     "title",
-    // Of the tools of the session these stay. Each call is put to the policy all the same.
+    // Limits the session's tools to these. The policy still judges each call.
     "tools",
     "user-invocable",
     "version",
@@ -36,9 +37,9 @@ const HARMLESS: &[&str] = &[
 
 const MARK: &str = "---";
 
-/// The lines at the top of a Markdown file that are not known to be harmless. Without such, nothing.
+/// The lines at the top of a Markdown file if they are not known to be harmless, else `None`.
 pub(super) fn unknown_fields(text: &str) -> Option<Vec<&str>> {
-    // Some agents skip these before the mark, so that is done here too.
+    // Some agents skip these characters before the mark, so we do too.
     let is_skipped = |letter: char| letter.is_whitespace() || letter == '\u{feff}';
     let text = text.trim_start_matches(is_skipped);
     if !text.starts_with(MARK) {
@@ -56,7 +57,7 @@ pub(super) fn unknown_fields(text: &str) -> Option<Vec<&str>> {
         head.push(line);
     }
     let has_field = head.iter().any(|line| !line.trim().is_empty());
-    // With no field in between, an agent may take the second mark for the first.
+    // Without a field in between, an agent may take the second mark for the first.
     let is_clear = has_field || !lines.any(|line| line.starts_with(MARK));
     let is_harmless = is_opened && is_closed && is_clear && are_harmless(&head);
     (!is_harmless).then_some(head)
@@ -69,7 +70,7 @@ fn is_mark(line: &str) -> bool {
 fn are_harmless(head: &[&str]) -> bool {
     let mut has_field = false;
     head.iter().all(|line| {
-        // YAML ends lines at some of these.
+        // YAML treats some of these as line ends.
         let is_odd = |letter: char| {
             (letter.is_control() && letter != '\t')
                 || matches!(letter, '\u{2028}' | '\u{2029}' | '\u{feff}')
@@ -81,7 +82,7 @@ fn are_harmless(head: &[&str]) -> bool {
             return true;
         }
         if line.starts_with([' ', '\t']) {
-            // More of the value above: text or an item, but nothing that can be a field.
+            // A continuation of the value above: text or an item, but nothing that can be a field.
             let item = line.trim_start();
             let item = item.strip_prefix("- ").unwrap_or(item);
             return has_field && !line.contains(':') && is_plain(item);
@@ -95,7 +96,7 @@ fn are_harmless(head: &[&str]) -> bool {
     })
 }
 
-/// Whether a value is a text or a list of texts, without tags, anchors and fields in it.
+/// Whether a value is a text or a list of texts, without tags, anchors or fields.
 fn is_plain(value: &str) -> bool {
     let value = value.trim();
     if value.starts_with('[') {

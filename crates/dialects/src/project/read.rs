@@ -5,10 +5,10 @@ use serde_json::Value;
 use super::Form;
 use super::markdown::unknown_fields;
 
-/// How much of one text is shown.
+/// How many characters of one text are shown.
 const SHOWN: usize = 2000;
 
-/// How many lines a file is shown with.
+/// How many lines of a file are shown.
 const LINES: usize = 100;
 
 /// How deep settings are searched for commands.
@@ -36,18 +36,18 @@ const COMMANDS: &[&str] = &[
 /// Fields whose text is the address of a server.
 const ADDRESSES: &[&str] = &["base_url", "httpUrl", "url"];
 
-/// Fields with secrets: of these only the names are shown.
+/// Fields with secrets: only their names are shown.
 const SECRETS: &[&str] =
     &["bearer_token", "env", "experimental_bearer_token", "headers", "http_headers"];
 
-/// What a file says.
+/// What a file contains.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// What it would run or set, a line each.
+    /// What it would run or set, one entry per line.
     pub runs: Vec<String>,
     /// Words of its commands. Some may be the names of scripts.
     pub words: Vec<String>,
-    /// It counts by itself.
+    /// Whether the file counts on its own.
     pub counts: bool,
 }
 
@@ -83,7 +83,7 @@ pub(super) fn read(form: Form, text: &str) -> Reading {
 }
 
 impl Reading {
-    /// Every field at the top is shown: the commands in it, or else the field itself.
+    /// Every top-level field is shown: the commands in it, or else the field itself.
     fn settings(&mut self, settings: &Value) {
         let Value::Object(fields) = settings else {
             return self.line(format!("is {}", shown(settings)));
@@ -101,7 +101,7 @@ impl Reading {
         }
     }
 
-    /// Finds commands and addresses. `path` tells where they stand.
+    /// Finds commands and addresses. `path` says where they are.
     fn search(&mut self, path: &str, name: &str, value: &Value, depth: usize) {
         let Some(depth) = depth.checked_sub(1) else {
             return self.line(format!("{path}: is too deep to show"));
@@ -166,12 +166,12 @@ impl Reading {
         }
         // A block whose first line says so runs as a whole.
         if text.contains("```!") {
-            self.line("runs the blocks that begin with ```!".to_owned());
+            self.line("runs the blocks that start with ```!".to_owned());
         }
         self.braces(text);
     }
 
-    /// A command of Gemini. What is not text for the model is shown.
+    /// A Gemini command. Everything that is not text for the model is shown.
     fn prompt(&mut self, text: &str) {
         let Ok(fields) = toml::from_str::<toml::Table>(text) else {
             return self.line("cannot be read as TOML".to_owned());
@@ -195,7 +195,7 @@ impl Reading {
                 self.run(path, inner);
             }
             if self.runs.len() == before && text.contains(mark) {
-                self.line(format!("has {mark} without an end"));
+                self.line(format!("has an unclosed {mark}"));
             }
         }
     }
@@ -216,12 +216,12 @@ impl Reading {
     }
 }
 
-/// A value in one line.
+/// A value on one line.
 fn shown(value: &Value) -> String {
     cut(value.to_string())
 }
 
-/// A value without what may be secret in it.
+/// A value without its possible secrets.
 fn masked(value: &Value, depth: usize) -> Value {
     let Some(depth) = depth.checked_sub(1) else { return Value::from("…") };
     match value {
@@ -244,7 +244,7 @@ fn names(value: &Value) -> String {
     if names.is_empty() { "…".to_owned() } else { names.join(", ") }
 }
 
-/// The names of the variables that lines set.
+/// The names of the variables that the lines set.
 fn variables(text: &str) -> String {
     let names = text.lines().filter_map(|line| {
         let line = line.trim_start();
@@ -255,7 +255,7 @@ fn variables(text: &str) -> String {
     names.join(", ")
 }
 
-/// The words of a command that may be names of files, roughly as a shell cuts them.
+/// The words of a command that may be file names, split roughly as a shell does.
 fn words(command: &str) -> impl Iterator<Item = String> {
     let is_cut = |letter: char| letter.is_whitespace() || "`;|&()<>=,".contains(letter);
     let is_quote = |letter| matches!(letter, '"' | '\'');
@@ -270,7 +270,7 @@ fn between<'t>(text: &'t str, start: &'t str, end: char) -> impl Iterator<Item =
     text.split(start).skip(1).filter_map(move |rest| rest.split_once(end).map(|(inner, _)| inner))
 }
 
-/// Long texts are shown up to a limit, and say so.
+/// Cuts a long text, and says so.
 fn cut(text: String) -> String {
     let length = text.chars().count();
     if length <= SHOWN {

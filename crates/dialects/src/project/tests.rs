@@ -111,7 +111,7 @@ fn markdown_counts_unless_all_of_it_is_known_to_be_text() {
         ("\u{feff}---\nname: a\n---\n", false),
         ("---\n---\nDo it.\n", false),
         ("---\nname: a\n---\nMail me@example.com, or see @README.md!\n", false),
-        // Fields with power, in the forms that YAML has for them.
+        // Fields with an effect, in the forms that YAML has for them.
         ("---\nhooks: x\n---\n", true),
         ("---\nname: a\nallowed-tools: Bash(*)\n---\n", true),
         ("---\npermissionMode: bypassPermissions\n---\n", true),
@@ -138,11 +138,11 @@ fn markdown_counts_unless_all_of_it_is_known_to_be_text() {
         ("---\nname:x\n---\n", true),
         ("---\nunheard-of: x\n---\n", true),
         ("---\nName: x\n---\n", true),
-        // What ends a line in YAML alone.
+        // Line ends in YAML only.
         ("---\nname: a\rhooks: x\n---\n", true),
         ("---\nname: a\u{85}hooks: x\n---\n", true),
         ("---\nname: a\u{2028}hooks: x\n---\n", true),
-        // Where the fields begin and end.
+        // Where the fields start and end.
         ("\u{feff}---\nhooks: x\n---\n", true),
         ("\n \n---\nhooks: x\n---\n", true),
         ("--- \t\nhooks: x\n---\n", true),
@@ -180,7 +180,7 @@ fn prompts_count_unless_all_of_it_is_known_to_be_text() {
         ("prompt = \"\\u0021{cmd}\"", Some("runs: cmd")),
         ("prompt = \"\"\"\n!\\\n   {cmd}\"\"\"", Some("runs: cmd")),
         ("\"pro\\u006dpt\" = '!{cmd}'", Some("runs: cmd")),
-        ("prompt = '!{cmd'", Some("has !{ without an end")),
+        ("prompt = '!{cmd'", Some("has an unclosed !{")),
         ("prompt = '@{secrets}'", Some("inserts: secrets")),
         ("prompt = ['!{cmd}']", Some("prompt: [\"!{cmd}\"]")),
         ("run = 'cmd'\nprompt = 'a'", Some("run: \"cmd\"")),

@@ -1,5 +1,5 @@
-//! How a request ended, as far as an agent's output shows it. That a permission was given, or a question
-//! answered, is the session's to decide and to report: a translator has no word for it.
+//! How a request ended, as far as an agent's output shows it. Only the session decides and reports that a
+//! permission was given or a question answered: a translator cannot express it.
 
 use agentwire_protocol::EventKind;
 use agentwire_protocol::event::{
@@ -8,7 +8,6 @@ use agentwire_protocol::event::{
     ToolProgress, ToolStarted, TurnCompleted, TurnFailed, TurnStarted, UsageReported,
 };
 
-/// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ending {
     pub(super) outcome: RequestOutcome,
@@ -19,22 +18,21 @@ impl Ending {
     /// The agent no longer asks.
     pub const WITHDRAWN: Self = Self { outcome: RequestOutcome::Withdrawn, by: SettledBy::Agent };
 
-    /// The agent went on, nobody knows by which answer.
+    /// The agent continued; the answer is not known.
     pub const RESOLVED: Self = Self::resolved(SettledBy::Agent);
 
-    /// The same, of a request that somebody else was there for.
+    /// The same, for a request that someone else handled.
     pub const fn resolved(by: SettledBy) -> Self {
         Self { outcome: RequestOutcome::Resolved, by }
     }
 
-    /// It was denied.
     pub const fn denied(by: SettledBy) -> Self {
         Self { outcome: RequestOutcome::Denied, by }
     }
 }
 
-/// What is translated is a recording: its answers were given by others, long ago. Only [`Out::recording`]
-/// makes one, so that nothing in a live session is said to be allowed by the agent's own output.
+/// Proof that the input is a recording: others gave its answers, long ago. Only [`Out::recording`] creates
+/// one, so that in a live session the agent's own output never counts as an allow.
 ///
 /// ```compile_fail
 /// let recording = agentwire_dialects::tape::Recording(());
@@ -45,19 +43,17 @@ impl Ending {
 pub struct Recording(pub(super) ());
 
 impl Recording {
-    /// The permission was given.
     pub fn allowed(self, by: SettledBy) -> Ending {
         Ending { outcome: RequestOutcome::Allowed, by }
     }
 
-    /// The question was answered.
     pub fn answered(self, by: SettledBy) -> Ending {
         Ending { outcome: RequestOutcome::Answered, by }
     }
 }
 
-/// What a translator can emit: not `requestSettled`, which needs an [`Ending`], and not the beginning and
-/// the end of the session, which are the tape's.
+/// What a translator can emit: not `requestSettled`, which needs an [`Ending`], and not the start and the
+/// end of the session, which belong to the tape.
 ///
 /// ```
 /// fn says(out: &mut agentwire_dialects::tape::Out<'_>) {

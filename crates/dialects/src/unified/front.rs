@@ -1,4 +1,4 @@
-//! We serve it: many sessions on one wire.
+//! Serves the unified protocol: many sessions on one connection.
 
 use std::collections::BTreeMap;
 
@@ -11,22 +11,21 @@ use serde::Deserialize;
 
 use crate::front::{Ask, Front, Look, Outbox, Reply};
 
-/// One client of the unified protocol.
 #[derive(Debug, Default)]
 pub struct Unified {
     calls: BTreeMap<Call, Asked>,
     profiles: BTreeMap<SessionId, Profile>,
-    /// The session that the wire is for, where it is for one.
+    /// The session of the connection, if it is for one session.
     watched: Option<Watched>,
 }
 
 #[derive(Debug)]
 struct Watched {
     session: SessionId,
-    /// The last event that the client has seen, and the last there is.
+    /// The last event that the client has seen, and the last one in the log.
     after: u64,
     last: u64,
-    /// The last that was shown.
+    /// The last event that was shown.
     shown: u64,
 }
 
@@ -40,11 +39,11 @@ struct Asked {
 #[derive(Debug)]
 enum Then {
     Reply,
-    /// Show the session's events in that profile; from that number on, or from where it starts.
+    /// Show the session's events in that profile, after that number or from the start of the run.
     Follow(Profile, Option<u64>),
 }
 
-/// What a frame says that is not the session's matter.
+/// The fields of a frame that do not concern the session.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Aside {
@@ -56,8 +55,8 @@ struct Aside {
 }
 
 impl Unified {
-    /// A client whose wire is for one session: it sees the events after that number, and its commands
-    /// need not name the session. `last` is the number of the last event there is.
+    /// A client whose connection is for one session: it sees the events after that number, and its commands
+    /// need not name the session. `last` is the number of the last event in the log.
     pub fn watching(session: SessionId, after: u64, last: u64, profile: Profile) -> Self {
         let profiles = BTreeMap::from([(session.clone(), profile)]);
         let watched = Some(Watched { session, after, last, shown: after.min(last) });
@@ -156,7 +155,7 @@ impl Front for Unified {
     }
 
     fn on_overlong(&mut self, bytes: u64, out: &mut Outbox) {
-        let message = format!("a line of {bytes} bytes is too long; nothing of it was taken");
+        let message = format!("a line of {bytes} bytes is too long; nothing of it was accepted");
         refuse(ErrorCode::InvalidMessage, &message, out);
     }
 
@@ -231,14 +230,13 @@ impl Front for Unified {
 
     fn on_end(&mut self, session: &SessionId, out: &mut Outbox) {
         match &self.watched {
-            // Whoever resumes it, this client wants to see it.
+            // This client wants to see it again, whoever resumes it.
             Some(watched) if watched.session == *session => out.wait_for(session, watched.shown),
             Some(_) | None => drop(self.profiles.remove(session)),
         }
     }
 }
 
-/// A frame that is not taken.
 struct Refused {
     id: Option<Json<'static>>,
     error: GatewayError,

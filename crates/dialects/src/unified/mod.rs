@@ -1,6 +1,6 @@
 //! The unified protocol itself: command frames in, bare events and replies out.
 //!
-//! Whose: ours. Over stdio as `agentwire unified`. An event has a `type`; a reply has none.
+//! Our own design, on stdio as `agentwire unified`. An event has a `type`; a reply has none.
 
 mod front;
 

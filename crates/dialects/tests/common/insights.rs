@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// What a field may be; `?` is that or null.
+/// The type of a field; `?` means that or null.
 type Fields = &'static [(&'static str, &'static str)];
 
 const USAGE: Fields = &[
@@ -111,7 +111,7 @@ const MESSAGES: &[(&str, Fields)] = &[
     ),
 ];
 
-/// Fails on what is not a message of the specification.
+/// Fails on a message that is not in the specification.
 pub fn check(frame: &Value) {
     let kind = frame["type"].as_str().expect("a type");
     let known = MESSAGES.iter().find(|(name, _)| *name == kind);

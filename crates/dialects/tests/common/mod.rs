@@ -23,11 +23,11 @@ pub struct Case {
     pub dialect: &'static dyn AgentDialect,
     pub folder: PathBuf,
     pub name: String,
-    /// What the agent wrote on stdout.
+    /// What the agent wrote to stdout.
     pub bytes: Vec<u8>,
 }
 
-/// Every case of every dialect. Adding a case is adding a folder with an `agent.jsonl`.
+/// Every case of every dialect. To add a case, add a folder with an `agent.jsonl`.
 pub fn cases() -> Vec<Case> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
     let mut cases = Vec::new();
@@ -85,7 +85,7 @@ pub fn stamped(draft: Draft<'_>, seq: u64) -> String {
     })
 }
 
-/// An event as goldens show it: without its stamps, and without `agentId` where that is `main`.
+/// An event as goldens show it: without its stamps, and without `agentId` if that is `main`.
 pub struct Brief {
     pub name: String,
     pub fields: Value,
@@ -108,7 +108,7 @@ pub fn brief(event: &str) -> Brief {
     Brief { name, fields, lines: native.as_ref().and_then(Value::as_array).map_or(0, Vec::len) }
 }
 
-/// The agent's stdout, put together from the events.
+/// The agent's stdout, reassembled from the events.
 pub fn tape_of(events: &[String]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for line in events {

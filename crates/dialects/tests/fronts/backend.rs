@@ -1,4 +1,4 @@
-//! The backend: each message is the rendered one, and whoever is asked sees all that is asked for.
+//! The backend: each message is the rendered one, and a client sees everything that a request asks for.
 
 use agentwire_dialects::backend::Backend;
 use agentwire_dialects::claude::render::{Options, Renderer};
@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::{SESSION, Watched, common, events};
 
-/// Each message is the rendered one, byte for byte, and each request that a client can answer is asked
-/// once, in place.
+/// Each message is the rendered one, byte for byte, and each request that a client can answer is sent once,
+/// in place.
 #[test]
 fn every_agent_speaks_through_the_backend() {
     let mut asked = 0;
@@ -40,7 +40,8 @@ fn every_agent_speaks_through_the_backend() {
     assert!(asked > 40, "only {asked} requests were asked");
 }
 
-/// What comes after the messages of an event: `rest` is said, and so much is asked of the gateway.
+/// What comes after the messages of an event: `rest` is sent to the client, and `asks` calls go to the
+/// gateway.
 fn check(event: &Event<'_>, rest: &[String], asks: usize, name: &str) -> usize {
     let frames: Vec<Value> =
         rest.iter().map(|line| serde_json::from_str(line).expect("JSON")).collect();
@@ -54,7 +55,7 @@ fn check(event: &Event<'_>, rest: &[String], asks: usize, name: &str) -> usize {
                 }
                 RequestKind::Mcp | RequestKind::Other => false,
             };
-            // What no client can answer is refused in its place.
+            // A request that no client can answer is refused instead.
             assert_eq!(asks, usize::from(!can_be_asked), "{name}");
             if !can_be_asked {
                 assert!(kinds.is_empty(), "{name}: {rest:?}");
@@ -81,7 +82,7 @@ fn check(event: &Event<'_>, rest: &[String], asks: usize, name: &str) -> usize {
     0
 }
 
-/// Whoever is asked sees all that is asked for.
+/// The client sees everything that the request asks for.
 fn check_shown(request: &RequestRaised<'_>, shown: &Value, name: &str) {
     let asked: Option<Value> = request.input.as_ref().map(|input| input.read().expect("JSON"));
     for (field, value) in asked.iter().filter_map(Value::as_object).flatten() {

@@ -1,5 +1,5 @@
-//! The board's events: of every recorded run each follows the specification's schema, and together
-//! they have one end.
+//! The board's events: in every recorded run each follows the specification's schema, and there is at most
+//! one end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::common;
 
-/// §8.3 of the specification, word for word.
+/// §8.3 of the specification, verbatim.
 fn schema() -> jsonschema::Validator {
     let schema = json!({
         "$schema": "http://json-schema.org/draft-07/schema#",
@@ -32,7 +32,7 @@ fn schema() -> jsonschema::Validator {
     jsonschema::options().should_validate_formats(true).build(&schema).expect("a schema")
 }
 
-/// A field and what it must be.
+/// A field and a check of its type.
 type Field = (&'static str, fn(&Value) -> bool);
 
 /// The fields of each payload, §3.4.
@@ -77,7 +77,7 @@ fn every_event_of_every_case_is_the_specifications() {
     for case in common::cases() {
         let events = common::events(case.dialect, &[&case.bytes], Some(Exit::Unknown));
         let told = all(&events);
-        // Whenever they are told, they are the same.
+        // Every rendering is the same.
         assert_eq!(told, all(&events), "{}", case.name);
         let ids: BTreeSet<&str> =
             told.iter().map(|event| event["id"].as_str().expect("an id")).collect();
@@ -103,7 +103,7 @@ fn every_event_of_every_case_is_the_specifications() {
     }
 }
 
-/// §7.6: read as the specification's table says, a session ends exactly once, and how it did.
+/// §7.6: read by the specification's table, a session ends exactly once, with the right reason.
 #[test]
 fn what_the_board_says_is_read_back_with_one_end() {
     let claude = agentwire_dialects::agent("claude").expect("Claude's dialect");
@@ -123,7 +123,7 @@ fn what_the_board_says_is_read_back_with_one_end() {
             _ => "completed",
         };
         assert_eq!(ends[0]["reason"], reason, "{}", case.name);
-        // Nothing is lost on the way: what was said is there.
+        // Nothing is lost on the way.
         let count = |kind: &str| back.iter().filter(|it| it["type"] == kind).count();
         let of = |kind: &str| told.iter().filter(|it| it["type"] == kind).count();
         assert_eq!(count("textChunk"), of("plan") + of("log"), "{}", case.name);

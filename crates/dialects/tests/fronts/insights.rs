@@ -10,7 +10,7 @@ use crate::{Watched, common, events};
 
 const CREATE: &str = r#"{"type":"session.create","payload":{"prompt":"go","cwd":"/w"}}"#;
 
-/// Each message is one of the specification's, whole; every agent is known before its status is told, and
+/// Each message is one of the specification's and complete; every agent is announced before its status, and
 /// the texts are the agent's.
 #[test]
 fn every_agent_is_shown_by_insights() {

@@ -1,4 +1,4 @@
-//! Every recording, through the fronts: what scripts cannot say, as it holds for all.
+//! Every recording, through the fronts: properties that hold for all and that scripts cannot express.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -24,11 +24,11 @@ use serde_json::{Value, json};
 
 const SESSION: &str = "11111111-1111-4111-8111-111111111111";
 
-/// A front whose session runs after its client has said this.
+/// A front whose session runs after the client's first line.
 struct Watched {
     front: Box<dyn Front>,
     out: Outbox,
-    /// What was asked of the gateway since that was looked at.
+    /// How many calls went to the gateway since the last check.
     asks: usize,
 }
 
@@ -53,7 +53,7 @@ impl Watched {
         Self { front, out, asks: 0 }
     }
 
-    /// What is said of an event, once it is shown.
+    /// What the front sends for an event.
     fn event(&mut self, event: &str) -> Vec<String> {
         self.front.on_event(&SessionId::from(SESSION), event, &mut self.out);
         self.front.on_pause(&SessionId::from(SESSION), &mut self.out);
@@ -117,7 +117,7 @@ fn notification(name: &str, what: &str) -> String {
     )
 }
 
-/// Whether it is the reply to the run. What else is said of an event after its messages is checked.
+/// Whether it is the reply to the run. Anything else that follows the messages of an event is checked.
 fn is_reply(said: &str, kind: &str, name: &str) -> bool {
     let said = mended(said);
     let expected = match said["method"].as_str() {
@@ -141,20 +141,20 @@ fn is_reply(said: &str, kind: &str, name: &str) -> bool {
     false
 }
 
-/// The rest of what Claude says is in the events.
+/// Claude's other messages are in the events.
 fn is_promised(message: &str) -> bool {
     let message = mended(message);
     let promised = ["assistant", "user", "system", "result", "stream_event"];
     promised.iter().any(|kind| message["type"] == *kind)
 }
 
-/// An agent's own text stands as it is, also where parsers differ on it.
+/// An agent's own text is passed on unchanged, even if parsers differ on it.
 fn mended(text: &str) -> Value {
     let text = agentwire_dialects::json::repair(text).expect("JSON");
     serde_json::from_str(&text).expect("JSON")
 }
 
-/// A client of Claude's wire is asked for what the agent asks, whatever was shown of the call before.
+/// A client on Claude's wire sees what the agent asks for now, whatever was shown of the call before.
 #[test]
 fn what_is_asked_for_is_shown_over_claudes_wire() {
     let mut seen = 0;

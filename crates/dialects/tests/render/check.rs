@@ -4,20 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-/// What has been seen of a session.
 #[derive(Default)]
 pub(crate) struct Checker {
     uuids: BTreeSet<String>,
     session_id: Option<String>,
     in_turn: bool,
     pub(crate) results: usize,
-    /// Open tool calls: who called, and the tool's name.
+    /// Open tool calls: the caller, and the tool's name.
     calls: BTreeMap<String, (Option<String>, String)>,
     threads: BTreeMap<Option<String>, Thread>,
     ended_messages: BTreeSet<String>,
 }
 
-/// The messages of one agent.
 #[derive(Default)]
 struct Thread {
     message: Option<String>,
@@ -28,13 +26,12 @@ struct Thread {
 struct Streamed {
     id: String,
     next: u64,
-    /// The open block: what its pieces say, and whether its whole has come.
+    /// The open block: its start, the text of its deltas, and the whole block once it has arrived.
     block: Option<(Value, String, Option<Value>)>,
     is_stopping: bool,
 }
 
 impl Checker {
-    /// Checks one line.
     pub(crate) fn line(&mut self, line: &str) {
         assert!(!line.contains(['\n', '\r', '\u{2028}', '\u{2029}']), "{line}");
         let message: Value = serde_json::from_str(line).expect("a line is JSON");
@@ -61,7 +58,7 @@ impl Checker {
         }
     }
 
-    /// The session is over, of which so many turns were ended.
+    /// The session has ended after that many turns.
     pub(crate) fn end(&self, turns: usize, name: &str) {
         assert!(!self.in_turn, "{name}: a turn has no result");
         assert_eq!(self.results, turns, "{name}");
@@ -91,7 +88,7 @@ impl Checker {
         assert_eq!(message["claude_code_version"], "2.1.325");
     }
 
-    /// Who says it. The main agent speaks in turns only.
+    /// The sender. The main agent sends only within turns.
     fn thread(&self, message: &Value, line: &str) -> Option<String> {
         let parent = message.get("parent_tool_use_id").expect(line);
         assert!(parent.is_string() || self.in_turn, "outside of a turn: {line}");
@@ -222,7 +219,7 @@ impl Checker {
     }
 
     fn result(&mut self, result: &Value, line: &str) {
-        // A prompt that came after its agent had died at the start is refused before anything is told.
+        // A prompt that arrives after its agent died at the start is refused before anything else is sent.
         let is_late = result["errors"][0].as_str().is_some_and(|why| why.ends_with("be resumed"));
         let in_turn = std::mem::replace(&mut self.in_turn, false);
         assert!(in_turn || is_late, "a result without a turn: {line}");

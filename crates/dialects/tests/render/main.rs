@@ -20,7 +20,7 @@ use common::{Case, cases};
 use proptest::prelude::*;
 use serde_json::Value;
 
-/// The cases whose pieces are shown in a golden too.
+/// The cases that also have a golden with pieces.
 const PARTIAL: &[&str] =
     &["codex/real-app-collab-spawn", "acp/real-two-tools", "codex/edge-app-item-reasoning"];
 
@@ -68,7 +68,7 @@ fn golden(case: &Case, name: &str, lines: &[String]) {
     settings.bind(|| insta::assert_snapshot!(name, text));
 }
 
-/// A line without what the checker looks after, or what is always the same.
+/// A line without the fields that the checker covers or that never change.
 fn brief(line: &str) -> String {
     let mut message: Value = serde_json::from_str(line).expect("JSON");
     let name = message["type"].as_str().expect("a type").to_owned();
@@ -94,7 +94,7 @@ fn brief(line: &str) -> String {
     format!("{name} {message}")
 }
 
-/// Every line keeps the rules, with pieces and without; and what is said of the whole is the same.
+/// Every line follows the rules, with pieces and without, and the whole messages are the same in both.
 #[test]
 fn every_case_keeps_the_rules() {
     for case in others() {
@@ -118,7 +118,7 @@ fn check(events: &[Event<'_>], name: &str) {
     assert!(with_pieces.iter().filter(is_whole).eq(&whole), "{name}");
 }
 
-/// Claude's own lines pass byte for byte, in order; what is of control does not.
+/// Claude's own lines pass byte for byte, in order; control lines do not.
 #[test]
 fn claudes_own_lines_pass() {
     let mut cut = 0;
@@ -132,7 +132,8 @@ fn claudes_own_lines_pass() {
                     passing.pop();
                     continue;
                 }
-                // What is not Claude's own is the bound of a turn that Claude did not bound.
+                // A line that is not Claude's own is the start or end of a turn that Claude did not
+                // delimit.
                 let ours: Value = serde_json::from_str(&line).expect("JSON");
                 assert_eq!(
                     ours["uuid"].as_str().map(|uuid| &uuid[14..15]),
@@ -151,7 +152,7 @@ fn claudes_own_lines_pass() {
 fn passes(line: &str, partial: bool) -> Option<String> {
     let line = line.trim_start_matches('\u{FEFF}').trim_matches([' ', '\t', '\r']);
     let line = line.replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029");
-    // Only names are read: values may be beyond what serde_json takes. Of doubled ones the last counts.
+    // Only names are read: values may be beyond what serde_json accepts. The last of duplicate names wins.
     let fields: BTreeMap<String, Box<serde_json::value::RawValue>> =
         serde_json::from_str(&line).ok()?;
     let word = |name| fields.get(name).map_or("", |word| word.get().trim_matches('"'));
@@ -164,8 +165,8 @@ fn passes(line: &str, partial: bool) -> Option<String> {
     (!is_control && !is_piece).then_some(line)
 }
 
-/// What Claude's messages say of a turn is what the events say of it: read back, they give the same
-/// texts, calls and outcomes.
+/// Claude's messages say about a turn what the events say about it: read back, they give the same texts,
+/// calls and outcomes.
 #[test]
 fn read_back_they_say_the_same() {
     for case in others() {
@@ -199,7 +200,7 @@ fn texts(events: &[Event<'_>]) -> BTreeMap<String, String> {
     texts
 }
 
-/// How turns ended: a turn that the agent did not end is one that was interrupted or failed.
+/// How turns ended: a turn that the agent did not end was interrupted or failed.
 fn outcomes(events: &[Event<'_>]) -> Vec<bool> {
     let outcome = |event: &Event<'_>| match &event.kind {
         EventKind::TurnCompleted(_) => Some(true),
@@ -227,7 +228,7 @@ proptest! {
         failure_persistence: None, ..ProptestConfig::default()
     })]
 
-    /// However a run is cut or shuffled, its messages keep the rules.
+    /// However a run is cut or shuffled, its messages follow the rules.
     #[test]
     fn cut_runs_keep_the_rules(case in any::<prop::sample::Index>(), cut in any::<prop::sample::Index>(), swap in any::<(prop::sample::Index, prop::sample::Index)>(), drop in any::<prop::sample::Index>()) {
         let all: Vec<Case> = others().collect();

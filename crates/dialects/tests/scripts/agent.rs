@@ -1,4 +1,4 @@
-//! A session of an agent, without its process: `agent>` and `client>` in; `agent<`, `client<`, `log<` and
+//! An agent's session without its process: `agent>` and `client>` in; `agent<`, `client<`, `log<` and
 //! `session<` out.
 
 use std::collections::BTreeSet;
@@ -17,7 +17,7 @@ pub(crate) struct Agent {
     replied: BTreeSet<u64>,
 }
 
-/// The wire of that name. Gemini has two of which one is ACP.
+/// The wire with that name. Gemini has two, one of which is ACP.
 pub(crate) fn dialect(name: &str) -> &'static dyn AgentDialect {
     match name {
         "gemini-acp" => agentwire_dialects::driver(AgentType::Gemini, Some("acp")).expect("a wire"),
@@ -74,7 +74,7 @@ impl Agent {
     }
 }
 
-/// A configuration, of which all may be left out.
+/// A config; every field is optional.
 pub(crate) fn config(fields: Value) -> SessionConfig {
     match fields {
         Value::Null => SessionConfig::default(),
@@ -93,14 +93,14 @@ fn exit(what: &str) -> Exit {
     }
 }
 
-/// `CODE: MESSAGE`, and what else is said of it.
+/// `CODE: MESSAGE`, and the details.
 pub(crate) fn shown(error: &GatewayError) -> String {
     let details = error.details.as_ref().map(|details| format!(" {}", details.get()));
     let message = error.message.replace('\n', "\\n");
     format!("{}: {message}{}", error.code.as_str(), details.unwrap_or_default())
 }
 
-/// What comes of a line, in its order, and which commands were answered.
+/// The output of a line, in order, and the commands that were answered.
 #[derive(Default)]
 struct Came(Vec<String>, Vec<u64>);
 
@@ -152,7 +152,7 @@ impl Sink for Came {
     }
 }
 
-/// Without the fields that say nothing.
+/// Without null fields.
 fn told(mut fields: Value) -> Value {
     if let Some(fields) = fields.as_object_mut() {
         fields.retain(|_, value| !value.is_null());

@@ -1,4 +1,4 @@
-//! What is bounded: too much to be written down in a script.
+//! Bounds that would be too long for a script.
 
 use agentwire_dialects::backend::Backend;
 use agentwire_dialects::front::{Effect, Front as _, Outbox, Reply, WATCHED};
@@ -21,14 +21,13 @@ fn say(stage: &mut Stage, who: &str, what: &Value) -> Vec<String> {
     stage.step(&format!("{who}> {what}")).expect("a line")
 }
 
-/// The fields of the last event.
 fn last_event(came: &[String], name: &str) -> Value {
     let last = came.iter().rfind(|came| came.starts_with("log<")).expect("an event");
     let fields = last.strip_prefix(&format!("log< {name} ")).expect("an event of that type");
     crate::script::json(fields)
 }
 
-/// Beyond what can be kept open, a request is denied at once: nobody would answer it.
+/// Beyond the limit of open requests, a request is denied at once: nobody would answer it.
 fn too_many_are_denied(
     stage: &mut Stage,
     ask: impl Fn(u32) -> Value,
@@ -97,7 +96,7 @@ const ACP_IN_A_TURN: [&str; 4] = [
     r#"client> {"command":"prompt","prompt":"hi"}"#,
 ];
 
-/// What JSON-RPC says to a request for which there is no room.
+/// The JSON-RPC error for a request beyond the limit.
 fn overloaded(id: u32) -> String {
     format!(
         r#"agent< {{"jsonrpc":"2.0","id":{id},"error":{{"code":-32000,"message":"too many requests are open, this one was denied"}}}}"#
@@ -120,7 +119,7 @@ fn claude_hangs_and_can_be_interrupted_and_stopped() {
     }
 }
 
-/// Of a long input only the path is remembered, and the result tells the rest.
+/// Of a long input only the path is remembered, and the result supplies the rest.
 #[test]
 fn claude_calls_with_a_long_input() {
     let mut stage = stage(&["session> claude"]);
@@ -180,7 +179,7 @@ fn gemini_calls_with_a_long_input() {
     }
 }
 
-/// What is remembered of an open call is bounded; what its last word brings is told whole.
+/// The memory for an open call is bounded; its last update is reported whole.
 #[test]
 fn an_acp_agent_shows_a_long_change() {
     let shows = |status: &str, text: Option<&str>| {
@@ -208,7 +207,7 @@ fn an_acp_agent_shows_a_long_change() {
     }
 }
 
-/// A front refuses more than it can keep, but nothing that helps.
+/// A front refuses calls beyond its limit, except those that let others finish.
 #[test]
 fn a_client_of_json_rpc_calls_too_much() {
     let mut stage = stage(&["front> jsonrpc"]);
@@ -228,7 +227,7 @@ fn a_client_of_json_rpc_calls_too_much() {
     assert!(is_asked(&say(&mut stage, "client", &interrupt(257))));
     let came = stage.step("gateway> 1 sessions []").expect("a line");
     assert_eq!(came, [r#"client< {"jsonrpc":"2.0","id":0,"result":{"sessions":[]}}"#]);
-    // What helps has taken the place that is free.
+    // The call that lets others finish has taken the free place.
     let came = say(&mut stage, "client", &list(258));
     assert!(came.len() == 1 && came[0].starts_with(&overloaded(258)), "{came:?}");
     assert!(is_asked(&say(&mut stage, "client", &interrupt(259))));
@@ -262,7 +261,7 @@ fn pages_make_a_batch_of_json_rpc_too_long() {
     assert_eq!(came, [whole]);
 }
 
-/// What waits for a session to start is bounded in bytes: 64 MiB.
+/// What waits for a session to start is bounded: 64 MiB.
 #[test]
 fn a_client_of_claude_says_too_much_before_its_session_starts() {
     let mut stage = stage(&["front> claude"]);
@@ -272,7 +271,7 @@ fn a_client_of_claude_says_too_much_before_its_session_starts() {
         assert_eq!(say(&mut stage, "client", &line), [""; 0]);
     }
     for _ in 63..70 {
-        let error = r#"client< {"type":"control_response","response":{"error":"too much was said before the session runs; wait for answers","request_id":"r","subtype":"error"}}"#;
+        let error = r#"client< {"type":"control_response","response":{"error":"too much input before the session runs; wait for answers","request_id":"r","subtype":"error"}}"#;
         assert_eq!(say(&mut stage, "client", &line), [error]);
     }
 }
@@ -283,7 +282,7 @@ const BACKEND_SESSION: [&str; 3] = [
     "gateway> 1 started {}",
 ];
 
-/// What waits until a session goes on is bounded in bytes: 16 MiB.
+/// What waits for a session to be resumed is bounded: 16 MiB.
 #[test]
 fn a_client_of_the_backend_says_too_much_to_a_session_that_is_over() {
     let mut stage = stage(&BACKEND_SESSION);
@@ -347,13 +346,13 @@ fn a_page_of_insights_has_too_many_sessions() {
     }
     stage.step("gateway> 1 started {}").expect("a line");
     assert!(is_refused(&say(&mut stage, "client", &create), "SESSION_CREATE_FAILED"));
-    // One that is over makes room for another, and then has no room to go on.
+    // An ended session makes room for another, and then has no room to resume.
     stage.step("log> (the session is over)").expect("a line");
     assert!(is_asked(&say(&mut stage, "client", &create)));
     assert!(is_refused(&say(&mut stage, "client", &input), "INPUT_FAILED"));
 }
 
-/// Of a block without end no more than some is held, and no line is longer.
+/// Of an endless block only a limited part is held, and no line is longer.
 #[test]
 fn a_long_block_is_told_in_parts() {
     let mut stage = stage(&[

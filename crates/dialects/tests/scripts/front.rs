@@ -1,5 +1,5 @@
-//! A client of a front, and the gateway behind it: `client>`, `gateway>` and `log>` in; `client<` and
-//! `gateway<` out.
+//! A front's client and the gateway after it: `client>`, `gateway>` and `log>` in; `client<` and `gateway<`
+//! out.
 
 use std::collections::BTreeMap;
 
@@ -117,10 +117,10 @@ impl Client {
         self.came()
     }
 
-    /// `log> TYPE {…}`: the event of these fields, with its stamps. `seq` goes on from the last.
+    /// `log> TYPE {…}`: the event with these fields, plus its stamps. `seq` continues from the last.
     fn event(&mut self, what: &str) -> String {
         let (name, fields) = what.split_once(' ').unwrap_or((what, "{}"));
-        // What stands in a field is passed on as it is.
+        // Field values are passed on unchanged.
         let mut event: BTreeMap<String, Json<'_>> = serde_json::from_str(fields).expect("fields");
         let seq = event.get("seq").map(|seq| seq.read().expect("a number"));
         self.seq = seq.unwrap_or(self.seq + 1);
@@ -132,7 +132,7 @@ impl Client {
             event.entry(name.clone()).or_insert_with(|| Json::of(value));
         }
         let event = serde_json::to_string(&event).expect("JSON");
-        // A front passes over what is none, and a script with a slip of the pen would show nothing.
+        // A front ignores what is not an event, so a script with a typo would show nothing.
         let read = Event::from_json(&event).unwrap_or_else(|error| panic!("{error}: {event}"));
         assert!(!matches!(read.kind, EventKind::Unknown(_)), "{event}");
         event
@@ -164,7 +164,6 @@ impl Client {
         }
     }
 
-    /// Why the front closed the connection.
     fn farewell(&self) -> &str {
         match &self.front {
             Served::Claude(front) => front.failure().unwrap_or_default(),
@@ -186,7 +185,7 @@ fn prices(options: &Value) -> BTreeMap<String, Price> {
     prices.into_iter().map(price).collect()
 }
 
-/// What a front wants of the gateway, in the words of the unified protocol where it has them.
+/// What a front wants of the gateway, in the terms of the unified protocol where it has them.
 fn asked(ask: &Ask) -> String {
     match ask {
         Ask::Start(new) => format!("start {}", start(new)),
@@ -201,7 +200,7 @@ fn asked(ask: &Ask) -> String {
     }
 }
 
-/// The fields that are not as `NewSession::of` has them.
+/// The fields that differ from `NewSession::of`.
 fn start(new: &NewSession) -> Value {
     let mut fields = Map::new();
     let mut set = |name: &str, value: Value| {
@@ -233,7 +232,7 @@ fn commanded(command: &Command) -> String {
         Command::Interrupt { .. } | Command::Stop | Command::Finish => frame(name, &json!({})),
         Command::Settle(settlement) => frame(name, settlement),
         Command::Configure(change) => frame(name, change),
-        // A client's JSON stays as it was said.
+        // A client's JSON stays as it was sent.
         Command::Query { method, args } => {
             let args: Vec<&str> = args.iter().map(Json::get).collect();
             let method = json!(method);
@@ -280,12 +279,11 @@ fn reply_of(what: &str) -> Result<Reply, GatewayError> {
     })
 }
 
-/// The texts of events, as they are kept.
 fn texts(events: &Value) -> Vec<String> {
     serde_json::from_value(events.clone()).expect("texts of events")
 }
 
-/// A session, of which only what matters is given.
+/// A session; fields that do not matter may be left out.
 pub(crate) fn summary(fields: &Value) -> SessionSummary {
     let mut summary = json!({
         "id": SESSION, "agentType": "demo", "state": "idle", "createdAt": "", "updatedAt": "",

@@ -1,4 +1,4 @@
-//! The runner itself: a script that expects something else fails, whatever differs.
+//! The runner itself: a script with any wrong expectation fails.
 
 use crate::script::check;
 
@@ -7,7 +7,7 @@ session> codex-exec {"config":{"model":"m"}}
 
 --- It cannot be asked anything.
 client> {"command":"query","method":"supportedModels"}
-    client< 1 refused: unsupported: codex with exec cannot take the query supportedModels
+    client< 1 refused: unsupported: codex with exec does not support the query supportedModels
 
 --- A signal interrupts it.
 client> {"command":"prompt","prompt":"hi"}
@@ -31,7 +31,7 @@ fn a_wrong_expectation_fails_and_is_shown() {
         ("refused: unsupported:", "refused: overloaded:"),
         (r#""turnNumber":1}"#, r#""turnNumber":2}"#),
         ("log< turnStarted", "log< turnFailed"),
-        // Something that must be sent is not expected, and the other way round.
+        // Something that is sent is not expected, and the other way round.
         ("    agent< (signal to interrupt)\n", ""),
         ("    client< 1 {}\n", "    client< 1 {}\n    agent< {}\n"),
         // Another order.

@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use crate::agent::{config, dialect, shown};
 use crate::script::named;
 
-/// The files of the launches before. One that is the same again is not shown again.
+/// The files of earlier launches. An unchanged file is not shown again.
 pub(crate) type Files = BTreeMap<String, Vec<u8>>;
 
-/// `launch> WIRE {"config","resume","fork","nativeSessionId","prompt"}`, where the prompt is a text or the
-/// fields of the command.
+/// `launch> WIRE {"config","resume","fork","nativeSessionId","prompt"}`, where the prompt is a string or
+/// the fields of the command.
 pub(crate) fn launched(what: &str, files: &mut Files) -> Vec<String> {
     let (name, mut fields) = named(what);
     let config = config(fields["config"].take());
@@ -36,7 +36,7 @@ pub(crate) fn launched(what: &str, files: &mut Files) -> Vec<String> {
 }
 
 fn told(launch: &Launch, files: &mut Files) -> Vec<String> {
-    // Every user of the machine can read them, so no golden may have it either.
+    // Every user of the machine can read the arguments, so they must not contain a secret.
     assert!(!launch.shown_args().concat().contains("secret"), "{:?}", launch.shown_args());
     let command = [launch.program.clone()].into_iter().chain(launch.shown_args());
     let mut told = vec![format!("launch< run {}", json!(command.collect::<Vec<_>>()))];

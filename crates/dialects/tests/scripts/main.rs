@@ -1,4 +1,4 @@
-//! Scripts: what an agent and a client say, and what must come of it. `scripts/README.md` has the format.
+//! Scripts: what an agent and a client send, and what must come out. `scripts/README.md` has the format.
 #![expect(
     clippy::disallowed_methods,
     clippy::expect_used,
@@ -74,7 +74,7 @@ fn claude_front() {
     play("claude-front");
 }
 
-/// A script that no test plays would pass for ever.
+/// A script that no test plays would always pass.
 #[test]
 fn every_folder_is_played() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts");
@@ -98,7 +98,7 @@ fn every_folder_is_played() {
     assert_eq!(names, folders);
 }
 
-/// Plays every script of a folder. With `AGENTWIRE_UPDATE` what comes of each line is written again.
+/// Plays every script in a folder. With `AGENTWIRE_UPDATE` the output of each line is rewritten.
 fn play(folder: &str) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts").join(folder);
     let entries = fs::read_dir(&folder).expect("a folder of scripts");

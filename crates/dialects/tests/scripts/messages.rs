@@ -1,5 +1,5 @@
-//! Claude's messages for the events of any agent, as the fronts whose clients read them share them: no front
-//! by itself. Whatever a golden says, what is not Claude's own keeps the rules of those who read it.
+//! Claude's messages for the events of any agent, which several fronts share; not a front of its own.
+//! Whatever a golden says, a message that is not Claude's own follows its readers' rules.
 
 use agentwire_dialects::claude::render::{Options, Renderer};
 use agentwire_dialects::front::{Front, Outbox, Reply};
@@ -10,9 +10,8 @@ use crate::front::SESSION;
 
 pub(crate) struct Messages {
     renderer: Renderer,
-    /// None once a line of Claude's own passes: those are as Claude says them.
+    /// `None` after the first line of Claude's own, which the rules do not cover.
     checker: Option<Checker>,
-    /// How many turns have ended.
     turns: usize,
 }
 
@@ -56,7 +55,7 @@ impl Front for Messages {
         self.renderer.event(&event, &mut |line| Self::say(&mut self.checker, line, out));
     }
 
-    /// As a program ends that says no more.
+    /// The exit code of a program that has nothing more to send.
     fn on_close(&mut self, out: &mut Outbox) {
         if let Some(checker) = &self.checker {
             checker.end(self.turns, "at the close");

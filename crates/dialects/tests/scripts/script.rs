@@ -1,4 +1,4 @@
-//! The text of a script: what is given is played, and what comes of it is written below it.
+//! The text of a script: its input lines are played, and their output is written below them.
 
 use serde_json::Value;
 use similar::TextDiff;
@@ -7,7 +7,7 @@ use crate::agent::Agent;
 use crate::front::Client;
 use crate::launch::{Files, launched};
 
-/// The script with what comes of each line now. A script is right if that is the script itself.
+/// The script with the current output of each line. A script is right if nothing changes.
 fn play(name: &str, script: &str) -> String {
     let mut stage = Stage::default();
     let mut shared: Vec<&str> = Vec::new();
@@ -15,7 +15,7 @@ fn play(name: &str, script: &str) -> String {
     let mut played = String::new();
     for (number, line) in (1..).zip(script.lines()) {
         if line.starts_with("    ") {
-            // What was expected.
+            // The expected output.
             continue;
         }
         played.push_str(line);
@@ -45,7 +45,7 @@ fn play(name: &str, script: &str) -> String {
     played
 }
 
-/// What must be another with each release.
+/// Masks what differs with each release.
 fn masked(line: &str) -> String {
     let version = format!("\"version\":\"{}\"", env!("CARGO_PKG_VERSION"));
     line.replace(&version, "\"version\":\"{version}\"")
@@ -53,9 +53,9 @@ fn masked(line: &str) -> String {
 
 /// A script that is not right.
 pub(crate) struct Wrong {
-    /// The script with what comes now.
+    /// The script with the current output.
     pub(crate) played: String,
-    /// What differs, to be read.
+    /// A readable difference.
     pub(crate) difference: String,
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn check(name: &str, script: &str) -> Result<(), Wrong> {
     Err(Wrong { played, difference })
 }
 
-/// Who is on stage: a session of an agent, or a client of a front.
+/// What is on stage: an agent's session, or a front's client.
 #[derive(Default)]
 pub(crate) struct Stage {
     agent: Option<Agent>,
@@ -79,7 +79,7 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// Plays one line, and gives what comes of it.
+    /// Plays one line and returns its output.
     pub(crate) fn step(&mut self, line: &str) -> Result<Vec<String>, String> {
         let (who, what) = line.split_once("> ").ok_or(format!("no such line: {line}"))?;
         let what = what.trim();
@@ -102,7 +102,7 @@ impl Stage {
     }
 }
 
-/// Who is meant, and what is said of them: `NAME JSON`, of which the JSON may be left out.
+/// `NAME JSON`, where the JSON may be left out.
 pub(crate) fn named(what: &str) -> (&str, Value) {
     let (name, fields) = what.split_once(' ').unwrap_or((what, "{}"));
     (name, json(fields))
@@ -112,12 +112,12 @@ pub(crate) fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error} in {text}"))
 }
 
-/// The words of something that happens and is not said: they stand in parentheses.
+/// The text of an event that is not a line: it is in parentheses.
 pub(crate) fn happening(what: &str) -> Option<&str> {
     what.strip_prefix('(')?.strip_suffix(')')
 }
 
-/// The bytes of a line: as it stands, or what a script cannot show as it is.
+/// The bytes of a line: verbatim, or an escape for what a script cannot show.
 pub(crate) fn bytes(what: &str) -> Option<Vec<u8>> {
     let Some(happening) = happening(what) else { return Some(what.as_bytes().to_vec()) };
     if let Some(text) = happening.strip_prefix("text ") {

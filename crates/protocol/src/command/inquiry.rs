@@ -1,4 +1,4 @@
-//! What a client may ask of the gateway itself, on the line on which it says commands.
+//! Inquiries to the gateway itself, sent on the same line protocol as commands.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -9,28 +9,28 @@ use crate::id::SessionId;
 use crate::json::Json;
 use crate::reply::SessionList;
 
-/// What a client may ask of the gateway.
+/// An inquiry to the gateway.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Inquiry {
     /// Sessions, newest first: `{"sessions","next"?}`.
     List {
-        /// Only those that are not over.
+        /// Only sessions that have not ended.
         live: bool,
-        /// The last of the page before.
+        /// The last session of the previous page.
         after: Option<SessionId>,
-        /// At most so many.
+        /// The maximum page size.
         limit: Option<usize>,
     },
-    /// A session, and what it runs with.
+    /// A session and its config.
     Show(SessionId),
-    /// What agents ask and wait for, `{"requests"}`: of one session, or of all.
+    /// Open requests, `{"requests"}`: of one session, or of all.
     Requests(Option<SessionId>),
-    /// Show no more events of that session.
+    /// Stop showing events of that session.
     Detach(SessionId),
 }
 
 impl Inquiry {
-    /// The name as it stands on the wire.
+    /// The name on the wire.
     pub fn name(&self) -> &'static str {
         match self {
             Self::List { .. } => "list",
@@ -41,34 +41,34 @@ impl Inquiry {
     }
 }
 
-/// One inquiry of a client on a line.
+/// One inquiry line of a client.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InquiryFrame {
-    /// The client's id of the call, given back in the reply.
+    /// The client's id for the call, returned in the reply.
     pub id: Option<Json<'static>>,
-    /// What is asked.
+    /// The inquiry.
     pub inquiry: Inquiry,
 }
 
-/// What a client says on a line.
+/// One line of a client.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Frame {
-    /// To a session.
+    /// A command to a session.
     Command(CommandFrame),
-    /// To the gateway.
+    /// An inquiry to the gateway.
     Inquiry(InquiryFrame),
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ListFields {
-    /// Only those that are not over.
+    /// Only sessions that have not ended.
     #[serde(default)]
     live: bool,
-    /// The `next` of the page before.
+    /// The `next` of the previous page.
     #[serde(default)]
     after: Option<SessionId>,
-    /// At most so many; 50, unless it is said.
+    /// The maximum page size; 50 by default.
     #[serde(default)]
     #[schemars(range(min = 1, max = SessionList::LIMIT))]
     limit: Option<usize>,
@@ -77,21 +77,21 @@ pub(super) struct ListFields {
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct SessionFields {
-    /// Which session.
+    /// The session.
     session_id: SessionId,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct RequestsFields {
-    /// Of which session; of all, if it is left out.
+    /// Only requests of this session; of all sessions if omitted.
     #[serde(default)]
     session_id: Option<SessionId>,
 }
 
 impl Frame {
-    /// Reads a line: first its name, then the fields of what has that name. A field that it does not have
-    /// is refused by name.
+    /// Reads a line: first its name, then the fields that belong to that name. An unknown field is refused;
+    /// the error names it.
     pub fn from_json(text: &str) -> Result<Self, FrameError> {
         let mut fields = fields(text)?;
         let name = fields.get("command").and_then(|name| name.read::<String>().ok());

@@ -1,6 +1,6 @@
-//! What a client may say on a line, for the schema.
+//! The shape of a client's line, for the schema.
 
-#![expect(dead_code, reason = "a line is read by its name; these types are its schema")]
+#![expect(dead_code, reason = "only used for the schema; a line is parsed by its command name")]
 
 use schemars::JsonSchema;
 
@@ -13,13 +13,13 @@ use crate::json::Json;
 use crate::profile::Profile;
 use crate::session::SessionRequest;
 
-/// What a client says on a line: a command to a session, or to the gateway.
+/// One line of a client: a command to a session, or an inquiry to the gateway.
 #[derive(JsonSchema)]
 #[schemars(rename = "CommandFrame", rename_all = "camelCase")]
 pub struct CommandShape {
-    /// The client's id of the call, given back in the reply.
+    /// The client's id for the call, returned in the reply.
     id: Option<Json<'static>>,
-    /// The session; may be left out where the connection has one.
+    /// The session; may be omitted if the connection has one.
     session_id: Option<String>,
     #[schemars(flatten)]
     command: Named,
@@ -28,13 +28,13 @@ pub struct CommandShape {
 #[derive(JsonSchema)]
 #[schemars(tag = "command", rename_all = "camelCase")]
 enum Named {
-    /// Begin a session, or resume one.
+    /// Start a session, or resume one.
     Start(Box<Start>),
-    /// Read its events from a point on.
+    /// Read the session's events from a given point.
     Attach(Attach),
-    /// Work on this.
+    /// Send a prompt.
     Prompt(Prompt),
-    /// Stop working on it; the session stays.
+    /// Stop the current turn; the session stays open.
     Interrupt(InterruptFields),
     /// End the session.
     Stop(NoFields),
@@ -42,19 +42,19 @@ enum Named {
     Finish(NoFields),
     /// Answer a request.
     Settle(Box<Settlement>),
-    /// Change the model or the mode. What is left out stays.
+    /// Change the model or the mode. Omitted fields stay as they are.
     Configure(Configure),
     /// Ask the agent for something.
     Query(QueryFields),
-    /// Put files back to what they were at a message.
+    /// Restore files to their state at a message.
     Rewind(RewindFields),
-    /// Sessions, newest first.
+    /// List sessions, newest first.
     List(ListFields),
-    /// A session, and what it runs with.
+    /// Show a session and its config.
     Show(SessionFields),
-    /// What agents ask and wait for: of one session, or of all.
+    /// List open requests: of one session, or of all.
     Requests(RequestsFields),
-    /// Show no more events of that session.
+    /// Stop showing events of that session.
     Detach(SessionFields),
 }
 
@@ -63,10 +63,10 @@ enum Named {
 struct Start {
     #[schemars(flatten)]
     request: SessionRequest,
-    /// Which events are shown.
+    /// Which events to show.
     #[schemars(default)]
     profile: Profile,
-    /// Sent twice, it counts once.
+    /// A start with a key that was sent before counts once.
     idempotency_key: Option<String>,
 }
 
@@ -74,7 +74,7 @@ struct Start {
 struct Attach {
     #[schemars(flatten)]
     fields: AttachFields,
-    /// Which events are shown.
+    /// Which events to show.
     #[schemars(default)]
     profile: Profile,
 }

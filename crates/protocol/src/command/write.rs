@@ -1,4 +1,4 @@
-//! A command as a client writes it.
+//! Writes commands in their wire format.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::id::SessionId;
 use crate::json::Json;
 
 impl Command {
-    /// What it says beside its name and its session, as it stands on the wire.
+    /// The fields on the wire, without the command's name and session.
     pub fn fields(&self) -> Json<'static> {
         match self {
             Command::Start(request) => Json::of(request),
@@ -33,7 +33,7 @@ impl Command {
 }
 
 impl CommandFrame {
-    /// The frame on one line: what [`CommandFrame::from_json`] reads.
+    /// The frame as one line, in the format that [`CommandFrame::from_json`] reads.
     pub fn to_json(&self) -> Json<'static> {
         let session = self.session_id.as_deref();
         frame(&self.command.fields(), self.command.name(), &self.id, session)
@@ -41,7 +41,7 @@ impl CommandFrame {
 }
 
 impl InquiryFrame {
-    /// The frame on one line: what [`Frame::from_json`](super::Frame::from_json) reads.
+    /// The frame as one line, in the format that [`Frame::from_json`](super::Frame::from_json) reads.
     pub fn to_json(&self) -> Json<'static> {
         let (fields, session) = match &self.inquiry {
             Inquiry::List { live, after, limit } => {
@@ -66,7 +66,7 @@ fn frame(
     id: &Option<Json<'static>>,
     session: Option<&str>,
 ) -> Json<'static> {
-    // What was just written is an object.
+    // The callers always pass an object.
     let mut fields: BTreeMap<String, Json<'static>> = fields.read().unwrap_or_default();
     fields.insert("command".to_owned(), Json::of(&name));
     if let Some(id) = id {
@@ -113,7 +113,7 @@ mod tests {
         ];
         for command in commands {
             let name = command.name();
-            // The session that a start names is the one to resume.
+            // The `sessionId` of a start is the session to resume.
             let session_id = (name != "start").then(|| "s".to_owned());
             let frame = CommandFrame { id: Some(Json::trusted("7")), session_id, command };
             let text = frame.to_json();

@@ -1,4 +1,4 @@
-//! Subagents. The event's own `agentId` names the subagent, `parentAgentId` who spawned it.
+//! Subagents. The event's `agentId` names the subagent, `parentAgentId` the agent that spawned it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,23 +6,23 @@ use serde::{Deserialize, Serialize};
 use crate::json::Text;
 use crate::usage::TokenUsage;
 
-/// A subagent began.
+/// A subagent started.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AgentSpawned<'a> {
-    /// The kind of subagent, in the agent's word.
+    /// The kind of subagent, as the agent names it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<Text<'a>>,
     /// What it is for, in a few words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<Text<'a>>,
-    /// What it was told.
+    /// Its prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<Text<'a>>,
-    /// The agent's own id of the subagent.
+    /// The agent's own id for the subagent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub native_id: Option<Text<'a>>,
-    /// Whether the agent that spawned it goes on meanwhile.
+    /// Whether the agent that spawned it keeps working in the meantime.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub background: Option<bool>,
 }
@@ -33,16 +33,16 @@ pub struct AgentSpawned<'a> {
 pub struct AgentFinished<'a> {
     /// How it ended.
     pub outcome: AgentOutcome,
-    /// What it answered.
+    /// Its answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Text<'a>>,
-    /// The agent's own id of the subagent.
+    /// The agent's own id for the subagent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub native_id: Option<Text<'a>>,
-    /// What it used, if the agent tells.
+    /// The tokens it used, if the agent reports them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<TokenUsage>,
-    /// How long it took, as the agent says.
+    /// How long it took, as reported by the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
 }

@@ -1,50 +1,50 @@
-//! What the agent says: text, reasoning, plans.
+//! The agent's output: text, reasoning and plans.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::json::Text;
 
-/// Text of the answer. The `content` of a block's chunks, joined, is the text; the closing chunk
-/// carries what the others did not, often nothing.
+/// Text of the agent's answer. The joined `content` of a block's chunks is the text. The last chunk carries
+/// what the others did not, often nothing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TextChunk<'a> {
-    /// The next piece.
+    /// The next piece of text.
     pub content: Text<'a>,
     /// Whether the block ends here.
     #[serde(default)]
     pub is_complete: bool,
-    /// Which block, where an agent may have several open.
+    /// Which block, if the agent may have several open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_id: Option<Text<'a>>,
 }
 
-/// Text of the agent's reasoning; the same rules as for [`TextChunk`].
+/// Text of the agent's reasoning; follows the same rules as [`TextChunk`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThinkingChunk<'a> {
-    /// The next piece.
+    /// The next piece of text.
     pub content: Text<'a>,
     /// Whether the block ends here.
     #[serde(default)]
     pub is_complete: bool,
-    /// Which block, where an agent may have several open.
+    /// Which block, if the agent may have several open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_id: Option<Text<'a>>,
-    /// What lets the model's service verify the block, where the agent passes it on.
+    /// A signature with which the model's service can verify the block, if the agent passes it on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<Text<'a>>,
 }
 
-/// The agent's plan or to-do list, whole.
+/// The agent's complete plan or to-do list.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanUpdated<'a> {
-    /// The steps in order.
+    /// The steps, in order.
     #[serde(default)]
     pub entries: Vec<PlanEntry<'a>>,
-    /// The plan in words, where it has no steps or more than steps.
+    /// The plan as text, if it has no steps or more than steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explanation: Option<Text<'a>>,
 }
@@ -53,31 +53,31 @@ pub struct PlanUpdated<'a> {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanEntry<'a> {
-    /// What is to be done.
+    /// What to do.
     pub content: Text<'a>,
-    /// How far it is.
+    /// The state of the step.
     pub status: PlanStatus,
-    /// How it matters, in the agent's word.
+    /// The priority, as the agent names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<Text<'a>>,
 }
 
-/// How far a step is.
+/// The state of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum PlanStatus {
-    /// Not begun.
+    /// Not started.
     Pending,
-    /// Being done.
+    /// In progress.
     InProgress,
     /// Done.
     Completed,
-    /// Given up.
+    /// Abandoned.
     Cancelled,
 }
 
 impl PlanStatus {
-    /// Reads any agent's word for it; an unknown one is not begun.
+    /// Reads any agent's name for the state. An unknown name means not started.
     pub fn from_word(word: &str) -> Self {
         match word {
             "in_progress" | "inProgress" => Self::InProgress,
@@ -89,7 +89,7 @@ impl PlanStatus {
 }
 
 impl PlanUpdated<'_> {
-    /// The plan as a Markdown list, for readers that know only text.
+    /// The plan as a Markdown list, for readers that only know text.
     pub fn to_markdown(&self) -> String {
         let mut text = String::new();
         if let Some(explanation) = &self.explanation {

@@ -9,20 +9,20 @@ use crate::json::Text;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FileChanged<'a> {
-    /// Which file, as the agent names it.
+    /// The path, as the agent names it.
     pub file_path: Text<'a>,
     /// What happened to it.
     pub change_type: FileChangeType,
-    /// A unified diff, where the agent's data allow one.
+    /// A unified diff, if the agent's data allow one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<Text<'a>>,
-    /// The text before.
+    /// The text before the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Text<'a>>,
-    /// The text after.
+    /// The text after the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Text<'a>>,
-    /// Where it was moved to.
+    /// The new path, if the file was moved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moved_to: Option<Text<'a>>,
     /// The tool call that changed it.
@@ -34,10 +34,10 @@ pub struct FileChanged<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum FileChangeType {
-    /// It is new.
+    /// The file was created.
     Created,
-    /// Its text changed, or it was moved.
+    /// The file's text changed, or the file was moved.
     Modified,
-    /// It is gone.
+    /// The file was deleted.
     Deleted,
 }

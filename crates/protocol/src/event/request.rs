@@ -1,4 +1,4 @@
-//! "The agent asks and waits": one idea, whatever the wire calls it.
+//! Requests: the agent asks something and waits, under whatever name its wire uses.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,75 +6,76 @@ use sha2::{Digest, Sha256};
 
 use crate::json::{Json, Text};
 
-/// How the reason begins of a request that the gateway denied because nobody answered in time.
+/// The start of the `reason` when the gateway denies a request because nobody answered in time.
 pub const UNANSWERED: &str = "nobody answered within";
 
-/// The tool name of the gateway's own question, before an agent starts, whether the files of a project
-/// that make it run something are trusted.
+/// The tool name of the gateway's own question, asked before an agent starts: are the project files that
+/// can make the agent run something trusted?
 pub const TRUST_DIRECTORY: &str = "TrustDirectory";
 
-/// The agent asks and waits.
+/// The agent asks something and waits for the answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestRaised<'a> {
-    /// By which it is settled.
+    /// The id to settle it with.
     pub request_id: Text<'a>,
-    /// What is asked.
+    /// The kind of request.
     pub kind: RequestKind,
-    /// SHA-256 of the exact text of `input`, in hex: an answer that names it binds to what was shown.
+    /// SHA-256 of the exact text of `input`, in hex. An answer that names it applies only to the input that
+    /// was shown.
     pub input_digest: String,
     /// The tool that wants to run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_name: Option<Text<'a>>,
-    /// What it wants to run with; of a hook or an MCP message, the message.
+    /// The input of the tool. For a hook or an MCP message, the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Json<'a>>,
     /// The tool call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_use_id: Option<Text<'a>>,
-    /// What to ask the user.
+    /// The questions for the user.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub questions: Vec<Question<'a>>,
     /// Rules that "always allow" could add, as the agent proposes them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suggestions: Option<Json<'a>>,
-    /// The answers the agent offers, where it names them.
+    /// The answers that the agent offers, if it names them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<RequestOption<'a>>,
-    /// A line to show.
+    /// A title to show.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<Text<'a>>,
-    /// Why it is asked, in words.
+    /// Why the agent asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<Text<'a>>,
-    /// The hook's event, or the MCP server, or the native method.
+    /// The hook event, the MCP server, or the native method.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<Text<'a>>,
-    /// Of a hook, the client's id of what is called.
+    /// For a hook, the client's id of the callback.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub callback_id: Option<Text<'a>>,
     /// The JSON Schema that the answer must follow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<Json<'a>>,
-    /// The path that made the agent ask.
+    /// The path that caused the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked_path: Option<Text<'a>>,
-    /// What the agent itself warns of. No mode and no rule with a pattern allows such a call unasked,
-    /// but `autoAll`.
+    /// A warning from the agent itself. No mode except `autoAll`, and no rule with a pattern, allows such a
+    /// call without asking.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warning: Option<Text<'a>>,
-    /// The agent runs the call with the input that is shown, or not at all: an allow with `updatedInput` is
+    /// The agent runs the call with the input that is shown, or not at all. An allow with `updatedInput` is
     /// refused.
     #[serde(default, skip_serializing_if = "is_false")]
     pub input_is_fixed: bool,
-    /// An allow holds for this call alone: with `remember` it is the same. Nothing of it could be kept
-    /// that allows exactly what is shown, or the agent warns of it.
+    /// An allow applies to this call only, even with `remember`: either no rule could allow exactly what is
+    /// shown, or the agent warns about the call.
     #[serde(default, skip_serializing_if = "is_false")]
     pub allow_is_once: bool,
 }
 
 impl<'a> RequestRaised<'a> {
-    /// A request of which only this is known.
+    /// A request with only these fields.
     pub fn new(
         request_id: impl Into<Text<'a>>,
         kind: RequestKind,
@@ -104,7 +105,7 @@ impl<'a> RequestRaised<'a> {
 }
 
 impl RequestRaised<'_> {
-    /// A copy that borrows nothing.
+    /// An owned copy.
     pub fn into_owned(self) -> RequestRaised<'static> {
         let text = |text: Option<Text<'_>>| text.map(Text::into_owned);
         let json = |json: Option<Json<'_>>| json.map(Json::into_owned);
@@ -131,11 +132,11 @@ impl RequestRaised<'_> {
     }
 }
 
-/// What is asked.
+/// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum RequestKind {
-    /// May this tool run?
+    /// Asks whether a tool may run.
     Permission,
     /// A question to the user.
     Question,
@@ -148,7 +149,7 @@ pub enum RequestKind {
 }
 
 impl RequestKind {
-    /// The name as it stands on the wire.
+    /// The name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Permission => "permission",
@@ -164,18 +165,18 @@ impl RequestKind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Question<'a> {
-    /// In words; the key of its answer, unless it has an `id`.
+    /// The question text; also the key of its answer, unless it has an `id`.
     pub question: Text<'a>,
     /// The key of its answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<Text<'a>>,
-    /// In a word or two.
+    /// A title of one or two words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header: Option<Text<'a>>,
-    /// The answers to choose from; free text is an answer too.
+    /// The answers to choose from; free text is also allowed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<QuestionOption<'a>>,
-    /// Whether several may be chosen.
+    /// Whether several answers may be chosen.
     #[serde(default, skip_serializing_if = "is_false")]
     pub multi_select: bool,
     /// Whether the answer must not be shown.
@@ -204,24 +205,24 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// One answer to choose.
+/// One answer to choose from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct QuestionOption<'a> {
-    /// What is chosen.
+    /// The value to choose.
     pub label: Text<'a>,
-    /// What it means.
+    /// What the choice means.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<Text<'a>>,
 }
 
-/// One answer that the agent offers to a permission request.
+/// One answer that the agent offers for a permission request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestOption<'a> {
-    /// The agent's id of it.
+    /// The agent's id for the answer.
     pub id: Text<'a>,
-    /// What to show.
+    /// The text to show.
     pub label: Text<'a>,
     /// What it does.
     pub kind: RequestOptionKind,
@@ -239,33 +240,33 @@ impl RequestOption<'_> {
 pub enum RequestOptionKind {
     /// Allows this call.
     AllowOnce,
-    /// Allows it and its like from now on.
+    /// Allows this call and similar ones from now on.
     AllowAlways,
     /// Refuses this call.
     RejectOnce,
-    /// Refuses it and its like from now on.
+    /// Refuses this call and similar ones from now on.
     RejectAlways,
     /// The agent did not say.
     Unknown,
 }
 
-/// What the agent asked was answered or withdrawn.
+/// A request was answered or withdrawn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestSettled<'a> {
-    /// Which request.
+    /// The request.
     pub request_id: Text<'a>,
     /// How it ended.
     pub outcome: RequestOutcome,
-    /// By whom.
+    /// Who settled it.
     pub by: SettledBy,
-    /// Which client of a server answered: the name of its token.
+    /// The client of a server that answered: the name of its token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<Text<'a>>,
-    /// Why, in words.
+    /// The reason, as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Text<'a>>,
-    /// What the tool runs with in place of what was shown.
+    /// The input that the tool runs with, instead of the input that was shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated_input: Option<Json<'a>>,
 }
@@ -276,18 +277,18 @@ pub struct RequestSettled<'a> {
 pub enum RequestOutcome {
     /// Allowed.
     Allowed,
-    /// Refused.
+    /// Denied.
     Denied,
     /// Answered.
     Answered,
-    /// The agent no longer asks.
+    /// The agent no longer waits for an answer.
     Withdrawn,
-    /// The agent says that it is settled, not how.
+    /// The agent reports that it is settled, but not how.
     Resolved,
 }
 
 impl RequestOutcome {
-    /// The name as it stands on the wire.
+    /// The name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Allowed => "allowed",
@@ -305,16 +306,16 @@ impl RequestOutcome {
 pub enum SettledBy {
     /// A client.
     Client,
-    /// A rule.
+    /// A rule of the policy.
     Policy,
     /// The agent itself.
     Agent,
-    /// The gateway, for want of an answer.
+    /// The gateway, because there was no answer.
     Gateway,
 }
 
 impl SettledBy {
-    /// The name as it stands on the wire.
+    /// The name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Client => "client",
@@ -325,8 +326,8 @@ impl SettledBy {
     }
 }
 
-/// SHA-256 of the exact text of a request's input, in hex. A request without input has the digest of
-/// the empty text.
+/// SHA-256 of the exact text of a request's input, in hex. A request without input has the digest of the
+/// empty string.
 pub fn input_digest(input: Option<&Json<'_>>) -> String {
     let digest = Sha256::digest(input.map_or("", Json::get).as_bytes());
     digest.iter().fold(String::with_capacity(64), |mut hex, byte| {

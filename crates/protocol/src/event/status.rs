@@ -1,4 +1,4 @@
-//! State, usage, errors, and lines that are none of the rest.
+//! State, usage, errors, and lines that fit no other event.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,42 +7,42 @@ use crate::event::session::AgentInfo;
 use crate::json::{Json, Text};
 use crate::usage::TokenUsage;
 
-/// Any change of state that is none of the others.
+/// Any other change of state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StatusChanged<'a> {
     /// What changed.
     pub status: Status,
-    /// In words: the text, the new value or the name of what changed.
+    /// A text for people: a message, the new value, or the name of what changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<Text<'a>>,
-    /// What the agent says of itself.
+    /// What the agent reports about itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub info: Option<AgentInfo<'a>>,
-    /// The agent's own data of the change.
+    /// The agent's own data for the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Json<'a>>,
 }
 
 impl<'a> StatusChanged<'a> {
-    /// A change of this sort, with nothing more to say.
+    /// A change with no further fields.
     pub fn new(status: Status) -> Self {
         Self { status, message: None, info: None, details: None }
     }
 
-    /// With words.
+    /// Sets the message.
     pub fn message(mut self, message: impl Into<Option<Text<'a>>>) -> Self {
         self.message = message.into();
         self
     }
 
-    /// With the agent's own data.
+    /// Sets the agent's own data.
     pub fn details(mut self, details: impl Into<Option<Json<'a>>>) -> Self {
         self.details = details.into();
         self
     }
 
-    /// With what the agent says of itself.
+    /// Sets what the agent reports about itself.
     pub fn info(mut self, info: AgentInfo<'a>) -> Self {
         self.info = Some(info);
         self
@@ -53,25 +53,25 @@ impl<'a> StatusChanged<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Status {
-    /// The agent is ready and says what it is (`info`).
+    /// The agent is ready and describes itself (`info`).
     Ready,
-    /// It works.
+    /// The agent is working.
     Working,
-    /// It waits for a prompt.
+    /// The agent waits for a prompt.
     Idle,
-    /// It waits for an answer.
+    /// The agent waits for an answer.
     Waiting,
-    /// It took in a message of the user (`message`).
+    /// The agent received a message of the user (`message`).
     Prompted,
-    /// A message waits in the agent's queue, or left it.
+    /// A message entered or left the agent's queue.
     Queue,
-    /// It shortens its context.
+    /// The agent is compacting its context.
     Compacting,
-    /// Its context is shorter now.
+    /// The agent compacted its context.
     Compacted,
-    /// A call of the model failed and is tried again.
+    /// A call to the model failed and is retried.
     Retrying,
-    /// The limits of the account.
+    /// The account's rate limits.
     RateLimit,
     /// The model changed (`message`).
     Model,
@@ -81,49 +81,49 @@ pub enum Status {
     Session,
     /// The session's title changed (`message`).
     Title,
-    /// Its commands, skills or options changed.
+    /// The agent's commands, skills or options changed.
     Commands,
-    /// An MCP server changed.
+    /// The state of an MCP server changed.
     McpServer,
     /// A hook ran.
     Hook,
     /// A background task changed.
     Task,
-    /// The turn's diff so far.
+    /// The diff of the turn so far.
     Diff,
-    /// Sign-in changed.
+    /// The sign-in state changed.
     Account,
-    /// It proposes a next prompt (`message`).
+    /// The agent suggests a next prompt (`message`).
     Suggestion,
-    /// It says something to the user that is no answer (`message`).
+    /// A notice to the user that is not part of the answer (`message`).
     Notice,
-    /// It warns (`message`).
+    /// A warning (`message`).
     Warning,
 }
 
-/// Tokens or money spent so far; for display. Sums are taken over turns.
+/// Tokens or money spent so far, for display. Totals are computed from the turns.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct UsageReported<'a> {
-    /// What the last call of the model used.
+    /// Tokens used by the last call to the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<TokenUsage>,
-    /// What the session used so far, as the agent counts.
+    /// Tokens used by the session so far, as counted by the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<TokenUsage>,
-    /// What the session cost so far, as the agent counts.
+    /// Cost of the session so far, as counted by the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total_cost_usd: Option<f64>,
-    /// Which model.
+    /// The model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<Text<'a>>,
-    /// Tokens now in the context.
+    /// Tokens currently in the context.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_used: Option<u64>,
-    /// How many the context can hold.
+    /// The size of the context window, in tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_size: Option<u64>,
-    /// The agent's id of the message that used them: one message is counted once.
+    /// The agent's id of the message that used the tokens. Each message is counted once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message_id: Option<Text<'a>>,
 }
@@ -132,37 +132,37 @@ pub struct UsageReported<'a> {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ErrorEvent<'a> {
-    /// In words.
+    /// What went wrong.
     pub message: Text<'a>,
-    /// The agent's own name of the error, or one of ours.
+    /// The agent's own name for the error, or one of agentwire's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<Text<'a>>,
-    /// Whether the agent tries again by itself.
+    /// Whether the agent retries on its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub will_retry: Option<bool>,
-    /// The agent's own data of the error.
+    /// The agent's own data for the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Json<'a>>,
 }
 
 impl<'a> ErrorEvent<'a> {
-    /// An error in words.
+    /// An error with only a message.
     pub fn new(message: impl Into<Text<'a>>) -> Self {
         Self { message: message.into(), code: None, will_retry: None, details: None }
     }
 }
 
-/// A line that says nothing a unified event could carry, kept in `native`.
+/// A line that no other event type can represent; it is in `native`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Other<'a> {
-    /// The agent's own name of the message, where it has one.
+    /// The agent's own name for the message, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<Text<'a>>,
 }
 
 impl<'a> Other<'a> {
-    /// A message of this name.
+    /// A message with this name.
     pub fn named(name: impl Into<Text<'a>>) -> Self {
         Self { name: Some(name.into()) }
     }

@@ -11,23 +11,23 @@ use crate::json::{Json, Text};
 pub struct ToolStarted<'a> {
     /// The call's id, unique within the session.
     pub tool_id: Text<'a>,
-    /// The agent's name of the tool; of an MCP tool, the tool's own name.
+    /// The agent's name for the tool; for an MCP tool, the tool's own name.
     pub tool_name: Text<'a>,
-    /// What it is called with; an object.
+    /// The arguments, an object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Json<'a>>,
-    /// What sort of tool it is.
+    /// The kind of tool.
     #[serde(default)]
     pub kind: ToolKind,
-    /// A line to show, where the agent has one.
+    /// A title to show, if the agent has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<Text<'a>>,
-    /// The MCP server that has the tool.
+    /// The MCP server that provides the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<Text<'a>>,
 }
 
-/// What sort of tool it is, over all agents.
+/// The kind of a tool, the same for all agents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ToolKind {
@@ -39,15 +39,15 @@ pub enum ToolKind {
     Delete,
     /// Moves files.
     Move,
-    /// Looks for something in files.
+    /// Searches files.
     Search,
     /// Runs a command.
     Execute,
     /// Reads from a network.
     Fetch,
-    /// Thinks, plans or keeps a list.
+    /// Thinks, plans or maintains a list.
     Think,
-    /// Starts or speaks to a subagent.
+    /// Starts or messages a subagent.
     Agent,
     /// Asks the user.
     Question,
@@ -64,64 +64,64 @@ pub enum ToolKind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolProgress<'a> {
-    /// The call.
+    /// The id of the call.
     pub tool_id: Text<'a>,
-    /// The next piece of its output.
+    /// The next piece of output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Text<'a>>,
-    /// How far it is, from 0 to 1.
+    /// Progress from 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub progress: Option<f64>,
-    /// What it does now, in words.
+    /// What the tool is doing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<Text<'a>>,
-    /// How long it has run.
+    /// How long it has been running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elapsed_ms: Option<u64>,
 }
 
-/// The tool ran to its end.
+/// The tool finished.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolCompleted<'a> {
-    /// The call.
+    /// The id of the call.
     pub tool_id: Text<'a>,
-    /// Whether it did what it should.
+    /// Whether the tool succeeded.
     pub success: bool,
-    /// What it gave, as the agent has it: a string, content blocks or an object; images included.
+    /// The result as the agent has it: a string, content blocks or an object, including images.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Json<'a>>,
-    /// What went wrong, if it did.
+    /// What went wrong, if anything did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Text<'a>>,
     /// The exit code of a command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i64>,
-    /// How long it took, as the agent says.
+    /// How long it took, as reported by the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
-    /// The result in the agent's structured form, where it has two.
+    /// The result in the agent's structured form, if it has both forms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured: Option<Json<'a>>,
 }
 
-/// The tool did not run, or was cut off.
+/// The tool did not run, or was interrupted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolFailed<'a> {
-    /// The call.
+    /// The id of the call.
     pub tool_id: Text<'a>,
-    /// Why, in words.
+    /// Why, as text.
     pub error: Text<'a>,
-    /// Of which kind it was.
+    /// The kind of failure.
     pub reason: ToolFailure,
-    /// What the agent was told, where that is more than the error.
+    /// What was reported to the agent, if that is more than the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Json<'a>>,
 }
 
-/// Why a tool did not run to its end.
+/// Why a tool did not finish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ToolFailure {
@@ -129,6 +129,6 @@ pub enum ToolFailure {
     Denied,
     /// It was interrupted, or its turn ended without a result.
     Interrupted,
-    /// No such tool, or arguments it does not take.
+    /// The tool does not exist, or does not accept the arguments.
     Invalid,
 }

@@ -1,4 +1,4 @@
-//! A turn's beginning and end.
+//! Start and end of a turn.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,31 +6,31 @@ use serde::{Deserialize, Serialize};
 use crate::json::{Json, Text};
 use crate::usage::{ModelUsage, TokenUsage};
 
-/// The agent began to work.
+/// The agent started to work.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnStarted<'a> {
-    /// From 1.
+    /// Starts at 1.
     pub turn_number: u64,
-    /// What it works on, where that is known.
+    /// The prompt, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<Text<'a>>,
-    /// The prompts that it works on, by the ids under which they were taken.
+    /// The `messageId`s of the accepted prompts that it works on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub message_ids: Vec<Text<'a>>,
-    /// Who began it.
+    /// What started the turn.
     #[serde(default, skip_serializing_if = "TurnOrigin::is_prompt")]
     pub origin: TurnOrigin,
 }
 
-/// Who began a turn.
+/// What started a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum TurnOrigin {
     /// A prompt.
     #[default]
     Prompt,
-    /// The agent by itself, such as after a background task.
+    /// The agent on its own, for example after a background task.
     Agent,
 }
 
@@ -46,24 +46,24 @@ impl TurnOrigin {
 pub struct TurnCompleted<'a> {
     /// The number of the turn that ended.
     pub turn_number: u64,
-    /// What this turn used; running totals are turned into differences.
+    /// The tokens that this turn used; running totals are converted to differences.
     pub usage: TokenUsage,
-    /// How long it took, as the agent says.
+    /// How long it took, as reported by the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
-    /// What this turn cost, if the agent says so.
+    /// The cost of this turn, if the agent reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
-    /// Usage by model, where the agent tells.
+    /// Usage by model, if the agent reports it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<ModelUsage>,
-    /// Why the model stopped, in the agent's word.
+    /// Why the model stopped, in the agent's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<Text<'a>>,
-    /// The final answer, where the agent repeats it.
+    /// The final answer, if the agent repeats it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Text<'a>>,
-    /// The answer that follows the schema asked for.
+    /// The answer that follows the requested schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured_output: Option<Json<'a>>,
     /// Tool calls that were refused, as the agent lists them.
@@ -72,7 +72,7 @@ pub struct TurnCompleted<'a> {
 }
 
 impl TurnCompleted<'_> {
-    /// A copy that borrows nothing.
+    /// An owned copy.
     pub fn into_owned(self) -> TurnCompleted<'static> {
         TurnCompleted {
             turn_number: self.turn_number,
@@ -94,23 +94,23 @@ impl TurnCompleted<'_> {
 pub struct TurnFailed<'a> {
     /// The number of the turn that ended.
     pub turn_number: u64,
-    /// What went wrong, in words.
+    /// What went wrong.
     pub error: Text<'a>,
-    /// Of which kind it was.
+    /// The kind of failure.
     pub reason: TurnFailure,
-    /// The agent's own name of the error.
+    /// The agent's own name for the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_type: Option<Text<'a>>,
-    /// What this turn used, if known.
+    /// The tokens that this turn used, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<TokenUsage>,
-    /// How long it took, as the agent says.
+    /// How long it took, as reported by the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
-    /// What this turn cost, if the agent says so.
+    /// The cost of this turn, if the agent reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
-    /// Usage by model, where the agent tells.
+    /// Usage by model, if the agent reports it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<ModelUsage>,
     /// Tool calls that were refused, as the agent lists them.
@@ -119,7 +119,7 @@ pub struct TurnFailed<'a> {
 }
 
 impl<'a> TurnFailed<'a> {
-    /// A turn that failed for that reason, of which no more is known.
+    /// A failed turn with only these fields.
     pub fn new(turn_number: u64, reason: TurnFailure, error: impl Into<Text<'a>>) -> Self {
         Self {
             turn_number,
@@ -135,26 +135,26 @@ impl<'a> TurnFailed<'a> {
     }
 }
 
-/// Of which kind a failure was.
+/// Why a turn failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum TurnFailure {
     /// The model's service or the agent failed.
     Error,
-    /// Somebody interrupted it.
+    /// Someone interrupted it.
     Interrupted,
-    /// It took as many steps as it may.
+    /// It reached the maximum number of steps.
     MaxTurns,
-    /// It spent as much as it may.
+    /// It reached the budget.
     Budget,
     /// The model refused.
     Refused,
-    /// The agent's output ended in mid-turn.
+    /// The agent's output ended in the middle of the turn.
     Died,
 }
 
 impl TurnFailure {
-    /// The name as it stands on the wire.
+    /// The name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Error => "error",

@@ -1,8 +1,8 @@
 //! Writes a value as one line of JSON.
 //!
-//! serde_json's own writer looks at every byte of every key and string, one by one, and cannot escape
-//! U+2028 and U+2029 without a second look. This one writes what serde gives it eight bytes at a
-//! time, and raw fragments whole; `docs/decisions/0001-json.md` has the figures.
+//! serde_json's own writer checks every key and string byte by byte, and cannot escape U+2028 and U+2029
+//! without a second pass. This one checks eight bytes at a time and writes raw fragments unchanged;
+//! `docs/decisions/0001-json.md` has the measurements.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -11,8 +11,8 @@ use serde::ser::{self, Serialize};
 
 use super::RAW_FRAGMENT;
 
-/// Appends a value as one line, `\n` included. U+2028 and U+2029 are written escaped: some readers
-/// split lines there.
+/// Appends a value as one line, including `\n`. U+2028 and U+2029 are escaped, because some readers split
+/// lines there.
 pub fn write_line(value: &impl Serialize, out: &mut Vec<u8>) -> Result<(), WriteError> {
     let start = out.len();
     match value.serialize(Writer { out }) {
@@ -27,12 +27,12 @@ pub fn write_line(value: &impl Serialize, out: &mut Vec<u8>) -> Result<(), Write
     }
 }
 
-/// Appends a value as JSON, under the same rules, without a line end.
+/// Appends a value as JSON, with the same rules but without a line end.
 pub fn write_value<T: ?Sized + Serialize>(value: &T, out: &mut Vec<u8>) -> Result<(), WriteError> {
     value.serialize(Writer { out })
 }
 
-/// The value refused to be written.
+/// A value could not be serialized.
 #[derive(Debug)]
 pub struct WriteError(String);
 
@@ -54,8 +54,7 @@ struct Writer<'o> {
     out: &'o mut Vec<u8>,
 }
 
-/// What is open: an object or array that needs a comma before all but its first member, and the
-/// bracket that closes it; or a raw fragment, which has neither.
+/// An open object or array. It needs a comma before every member except the first, and a closing bracket.
 struct Open<'o> {
     out: &'o mut Vec<u8>,
     first: bool,
@@ -79,7 +78,7 @@ impl<'o> Open<'o> {
         value.serialize(Writer { out: self.out })
     }
 
-    /// Our own field names need no escapes.
+    /// Our own field names need no escaping.
     fn field<T: ?Sized + Serialize>(&mut self, name: &str, value: &T) -> Result<(), WriteError> {
         self.comma();
         self.out.push(b'"');
@@ -269,7 +268,7 @@ impl ser::SerializeMap for Open<'_> {
         self.comma();
         let start = self.out.len();
         key.serialize(Writer { out: self.out })?;
-        // JSON has no keys but strings.
+        // JSON only allows strings as keys.
         if self.out.get(start) != Some(&b'"') {
             self.out.insert(start, b'"');
             self.out.push(b'"');
@@ -332,7 +331,7 @@ impl ser::SerializeStruct for Struct<'_> {
     }
 }
 
-/// Writes the string of a raw fragment as it is.
+/// Writes the string of a raw fragment unchanged.
 struct Raw<'o> {
     out: &'o mut Vec<u8>,
 }
@@ -431,8 +430,8 @@ impl ser::Serializer for Raw<'_> {
     }
 }
 
-/// JSON text that no reader can split: U+2028 and U+2029, which can only stand in strings, are
-/// escaped, and control bytes, which can only stand between values, become spaces.
+/// JSON text that no reader can split. U+2028 and U+2029, which can only occur in strings, are escaped.
+/// Line ends and tabs, which can only occur between values, become spaces.
 pub fn on_one_line(json: &str) -> Cow<'_, str> {
     let control = memchr::memchr3(b'\n', b'\r', b'\t', json.as_bytes()).is_some();
     if !control && !has_separator(json.as_bytes()) {
@@ -442,12 +441,12 @@ pub fn on_one_line(json: &str) -> Cow<'_, str> {
     Cow::Owned(json.replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029"))
 }
 
-/// Whether U+2028 or U+2029 stands in a text.
+/// Whether a text contains U+2028 or U+2029.
 pub fn has_separator(text: &[u8]) -> bool {
     memchr::memchr_iter(0xE2, text).any(|at| separator(text, at).is_some())
 }
 
-/// The escape of the line separator at `at`, if one stands there: E2 80 A8 or E2 80 A9.
+/// The escape for the line separator at `at`, if there is one: E2 80 A8 or E2 80 A9.
 fn separator(bytes: &[u8], at: usize) -> Option<&'static [u8]> {
     match bytes.get(at..at + 3) {
         Some([_, 0x80, 0xA8]) => Some(b"\\u2028"),
@@ -456,10 +455,10 @@ fn separator(bytes: &[u8], at: usize) -> Option<&'static [u8]> {
     }
 }
 
-/// Writes the inside of a JSON string.
+/// Writes the content of a JSON string, without quotes.
 fn write_escaped(text: &str, out: &mut Vec<u8>) {
     let bytes = text.as_bytes();
-    // Most strings need no escapes; the fold becomes vector code.
+    // Most strings need no escaping; the compiler vectorizes the fold.
     if bytes.iter().fold(0, |found, byte| found | u8::from(is_special(*byte))) == 0 {
         out.extend_from_slice(bytes);
         return;
@@ -508,7 +507,7 @@ fn is_special(byte: u8) -> bool {
     (byte == b'"') | (byte == b'\\') | (byte == 0xE2) | (byte < 0x20)
 }
 
-/// The next byte that cannot stand in a string as it is, or that may begin a line separator.
+/// The next byte that cannot appear in a string unescaped, or that may start a line separator.
 #[inline]
 fn find_special(bytes: &[u8], from: usize) -> Option<usize> {
     const ONES: u64 = 0x0101_0101_0101_0101;

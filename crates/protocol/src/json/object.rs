@@ -1,12 +1,11 @@
-//! Objects that are put together from values which are JSON already.
+//! Builds objects from values that are JSON already.
 
 use super::Json;
 
-/// Builds an object, field by field, with the exact texts of its values. A name that is given twice is
-/// written twice.
+/// Builds an object field by field, with the exact texts of its values. A repeated name is written twice.
 #[derive(Clone, Debug, Default)]
 pub struct JsonObject {
-    /// All up to the last field; nothing, as long as there is none.
+    /// The object without its closing brace; empty while there are no fields.
     text: String,
 }
 
@@ -16,22 +15,21 @@ impl JsonObject {
         Self::default()
     }
 
-    /// An object that begins as this one does, byte for byte. Of anything else than an object nothing is
-    /// taken.
+    /// Starts with the exact text of this object. A value that is not an object counts as empty.
     pub fn extending(object: &Json<'_>) -> Self {
         let fields = object.get().trim_end().strip_suffix('}').unwrap_or_default();
         let is_empty = fields.trim_start().strip_prefix('{').is_none_or(|it| it.trim().is_empty());
         Self { text: if is_empty { String::new() } else { fields.to_owned() } }
     }
 
-    /// With that field.
+    /// Adds a field.
     #[must_use]
     pub fn raw(mut self, name: &str, value: &Json<'_>) -> Self {
         self.add(name, value);
         self
     }
 
-    /// With that field, if there is a value.
+    /// Adds a field, if there is a value.
     #[must_use]
     pub fn maybe(self, name: &str, value: Option<&Json<'_>>) -> Self {
         match value {
@@ -40,7 +38,7 @@ impl JsonObject {
         }
     }
 
-    /// With a field that is a string.
+    /// Adds a string field.
     #[must_use]
     pub fn text(self, name: &str, value: &str) -> Self {
         self.raw(name, &Json::of(&value))
@@ -59,7 +57,7 @@ impl JsonObject {
         self.unless_empty().unwrap_or(Json::EMPTY)
     }
 
-    /// The object, if it has a field.
+    /// The object, or nothing if it has no fields.
     pub fn unless_empty(mut self) -> Option<Json<'static>> {
         if self.text.is_empty() {
             return None;

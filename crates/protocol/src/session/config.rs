@@ -1,4 +1,4 @@
-//! What a session runs with.
+//! The config of a session.
 
 use std::collections::BTreeMap;
 
@@ -12,19 +12,19 @@ use crate::json::Json;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ApprovalMode {
-    /// Before every tool.
+    /// Ask before every tool.
     #[default]
     Ask,
-    /// Before dangerous ones.
+    /// Ask before dangerous tools.
     AskDangerous,
-    /// File edits run unasked.
+    /// File edits run without asking.
     AutoEdit,
-    /// Everything runs unasked.
+    /// Everything runs without asking.
     AutoAll,
 }
 
 impl ApprovalMode {
-    /// Its name on the wire.
+    /// The name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ask => "ask",
@@ -35,92 +35,92 @@ impl ApprovalMode {
     }
 }
 
-/// What an agent's commands may touch.
+/// What an agent's commands may access.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum SandboxMode {
     /// The agent's own default.
     #[default]
     None,
-    /// Nothing is written.
+    /// Commands may not write.
     ReadOnly,
-    /// Only the workspace is written.
+    /// Commands may only write to the workspace.
     WorkspaceWrite,
     /// No limits.
     FullAccess,
 }
 
-/// What happens at a limit.
+/// What to do when a limit is reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum OnLimit {
-    /// The agent is paused and somebody is asked whether it may go on.
+    /// Pause the agent and ask whether it may continue.
     #[default]
     Ask,
-    /// The turn fails.
+    /// Fail the turn.
     Fail,
 }
 
-/// What a session runs with. The first nine are the specification's; the rest are the options of the
-/// NDJSON backend and our own.
+/// The config of a session. The first nine fields are from the specification; the rest are options of the
+/// NDJSON backend and agentwire's own.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(deny_unknown_fields)]
 pub struct SessionConfig {
-    /// Which agent, where it is not said elsewhere.
+    /// The agent, if it is not given elsewhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_type: Option<String>,
-    /// A project known to the server.
+    /// A project that the server knows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project_id: Option<String>,
-    /// Where the agent works.
+    /// The working directory of the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub working_directory: Option<String>,
-    /// Which model.
+    /// The model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// When to ask.
+    /// When to ask for approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval_mode: Option<ApprovalMode>,
-    /// What commands may touch.
+    /// What commands may access.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox_mode: Option<SandboxMode>,
-    /// Tools that run unasked.
+    /// Tools that run without asking.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed_tools: Option<Vec<String>>,
     /// Tools that never run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocked_tools: Option<Vec<String>>,
-    /// How many steps a turn may take.
+    /// Maximum number of steps per turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1000))]
     pub max_turns: Option<u32>,
 
-    /// Which of the agent's drivers.
+    /// The driver to use for the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub driver: Option<String>,
-    /// The agent's own name of a permission mode; wins over `approvalMode`.
+    /// The agent's own name for a permission mode; takes precedence over `approvalMode`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permission_mode: Option<String>,
-    /// What the agent is told before the first prompt.
+    /// The system prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<SystemPrompt>,
-    /// How much a session may cost.
+    /// Maximum cost of the session, in US dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_budget_usd: Option<f64>,
-    /// How many tokens a session may use.
+    /// Maximum number of tokens for the session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_budget_tokens: Option<u64>,
-    /// What happens where `maxTurns` or a budget is reached.
+    /// What to do when `maxTurns` or a budget is reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_limit: Option<OnLimit>,
-    /// How many tokens of reasoning a step may take.
+    /// Maximum number of reasoning tokens per step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_thinking_tokens: Option<u32>,
-    /// Whether text comes in pieces as the model writes it. On unless said otherwise.
+    /// Whether text is streamed as the model writes it. On by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub include_partial_messages: Option<bool>,
-    /// Whether the agent keeps copies of files, to rewind them.
+    /// Whether the agent stores copies of files, so that they can be rewound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enable_file_checkpointing: Option<bool>,
     /// Further directories the agent may work in.
@@ -129,45 +129,45 @@ pub struct SessionConfig {
     /// MCP servers by name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mcp_servers: Option<BTreeMap<String, McpServer>>,
-    /// Kinds of subagents by name.
+    /// Subagent definitions by name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agents: Option<BTreeMap<String, AgentDefinition>>,
     /// Hooks that the client answers, by event.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hooks: Option<BTreeMap<String, Vec<HookMatcher>>>,
-    /// Sandbox settings of the agent's own.
+    /// The agent's own sandbox settings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxSettings>,
     /// Which of the agent's settings files it reads: `user`, `project`, `local`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub setting_sources: Option<Vec<String>>,
-    /// Whether the project's own files may make the agent run something: `true` trusts them as they
-    /// are, `false` starts the agent without them. If left out, somebody is asked.
+    /// Whether the project's own files may make the agent run something: `true` trusts them as they are,
+    /// `false` starts the agent without them. If omitted, agentwire asks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trust: Option<bool>,
-    /// Features of the model's service that are not yet for all.
+    /// Beta features of the model's service.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub betas: Option<Vec<String>>,
-    /// What form the answer must have.
+    /// The required format of the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_format: Option<OutputFormat>,
-    /// The model to use where the first is not to be had.
+    /// The model to use if the first is not available.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fallback_model: Option<String>,
-    /// Variables for the agent's environment.
+    /// Environment variables for the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub env: Option<BTreeMap<String, String>>,
-    /// Further arguments for the agent's program, in its own words.
+    /// Further arguments for the agent's program, passed on unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub native_args: Option<Vec<String>>,
-    /// Further fields of Claude's `initialize`, in its own words. To other agents they are hints, but
-    /// for those that would change what the agent does: these are refused.
+    /// Further fields of Claude's `initialize`, in Claude's format. Other agents treat them as hints,
+    /// except fields that would change what the agent does, which are refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub native_options: Option<BTreeMap<String, Json<'static>>>,
 }
 
 impl SessionConfig {
-    /// The names of its fields.
+    /// The names of all fields.
     pub const FIELDS: [&str; 31] = [
         "additionalDirectories",
         "agentType",
@@ -202,16 +202,16 @@ impl SessionConfig {
         "workingDirectory",
     ];
 
-    /// Checks what types cannot, and says what is wrong.
+    /// Checks what the types cannot express. The error says what is wrong.
     pub fn check(&self) -> Result<(), String> {
         if let Some(turns) = self.max_turns.filter(|turns| !(1..=1000).contains(turns)) {
-            return Err(format!("maxTurns is {turns}, it must be from 1 to 1000"));
+            return Err(format!("maxTurns is {turns}; it must be from 1 to 1000"));
         }
         Ok(())
     }
 
-    /// At a limit the turn fails, unless something else is said: for clients that do not see the question
-    /// whether to go on.
+    /// Sets `onLimit` to fail if there is a limit and no `onLimit`: for clients that do not see the
+    /// question whether to continue.
     pub fn fail_at_limits(&mut self) {
         let has_limit = self.max_turns.is_some()
             || self.max_budget_usd.is_some()
@@ -221,7 +221,7 @@ impl SessionConfig {
         }
     }
 
-    /// Refuses what no process can be started with: variables that are none, and texts with a NUL byte.
+    /// Refuses what no process can be started with: invalid variable names, and texts with a NUL byte.
     pub fn check_texts(&self) -> Result<(), GatewayError> {
         let lists = [
             ("additionalDirectories", &self.additional_directories),
@@ -245,8 +245,8 @@ impl SessionConfig {
         Ok(())
     }
 
-    /// What readers of the log may see: no environment, no arguments, and of MCP servers only their
-    /// names and kinds, since variables, headers, arguments and addresses hold secrets.
+    /// What readers of the log may see: no environment, no arguments, and for MCP servers only names and
+    /// types, because variables, headers, arguments and addresses hold secrets.
     pub fn shown(&self) -> Self {
         let mut shown = Self { env: None, native_args: None, native_options: None, ..self.clone() };
         for server in shown.mcp_servers.iter_mut().flat_map(BTreeMap::values_mut) {
@@ -255,9 +255,10 @@ impl SessionConfig {
         shown
     }
 
-    /// What is kept to resume the session: nothing that may hold secrets (variables, headers, the
-    /// agent's own arguments and options), and nothing that only the client of that time can answer
-    /// (hooks, MCP servers that it hosts), nor that the project is trusted, which it is as it was then.
+    /// What is stored to resume the session. It leaves out everything that may hold secrets (variables,
+    /// headers, the agent's own arguments and options) and everything that only the original client can
+    /// answer (hooks, MCP servers that it hosts). It also leaves out `trust`, which applies to the project
+    /// as it was then.
     pub fn kept(&self) -> Self {
         let mut kept = Self {
             env: None,
@@ -278,7 +279,7 @@ impl SessionConfig {
         kept
     }
 
-    /// What is not kept, or not whole: it must come with each start.
+    /// The fields that are not stored, or not in full. They must be given again with each start.
     pub fn unkept(&self) -> Self {
         Self {
             env: self.env.clone(),
@@ -291,7 +292,7 @@ impl SessionConfig {
         }
     }
 
-    /// The fields that are given and not kept, or not whole.
+    /// The names of the fields that are given but not stored, or not in full.
     pub fn unkept_names(&self) -> Vec<&'static str> {
         let has = |list: &Option<Vec<String>>| list.as_ref().is_some_and(|list| !list.is_empty());
         let is_cut = |server: &McpServer| {
@@ -307,7 +308,7 @@ impl SessionConfig {
         fields.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name).collect()
     }
 
-    /// Only what the specification has.
+    /// Only the specification's fields.
     pub fn core(&self) -> Self {
         Self {
             agent_type: self.agent_type.clone(),
@@ -324,18 +325,18 @@ impl SessionConfig {
     }
 }
 
-/// What the agent is told before the first prompt.
+/// The system prompt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum SystemPrompt {
-    /// In place of the agent's own.
+    /// Replaces the agent's own system prompt.
     Text(String),
-    /// The agent's own, with more after it.
+    /// The agent's own system prompt, with text appended.
     Preset(SystemPromptPreset),
 }
 
 impl SystemPrompt {
-    /// What stands in place of the agent's own, and what after it.
+    /// The text that replaces the agent's own prompt, and the text to append.
     pub fn parts(self) -> (Option<String>, Option<String>) {
         match self {
             Self::Text(whole) => (Some(whole), None),
@@ -343,7 +344,7 @@ impl SystemPrompt {
         }
     }
 
-    /// A prompt in place of the agent's own, if there is one, with more after it, if there is any.
+    /// A prompt that replaces the agent's own, if given, with text appended, if given.
     pub fn joined(whole: Option<String>, append: Option<String>) -> Option<Self> {
         match (whole, append.filter(|append| !append.is_empty())) {
             (Some(whole), Some(append)) if whole.is_empty() => Some(Self::Text(append)),
@@ -359,41 +360,41 @@ impl SystemPrompt {
     }
 }
 
-/// The agent's own system prompt, with more after it.
+/// The agent's own system prompt, with text appended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct SystemPromptPreset {
     /// Always `preset`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Which one, such as `claude_code`.
+    /// The preset, such as `claude_code`.
     pub preset: String,
-    /// What stands after it.
+    /// The text to append.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub append: Option<String>,
 }
 
-/// An MCP server: a command to run, or an address.
+/// An MCP server: a command to run, or a URL.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(deny_unknown_fields)]
 pub struct McpServer {
-    /// `stdio` (the default), `sse`, `http`, or `sdk` for one that the client hosts.
+    /// `stdio` (the default), `sse`, `http`, or `sdk` for a server that the client hosts.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// The program.
+    /// The program to run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// Its arguments.
+    /// The program's arguments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
-    /// Its environment.
+    /// The program's environment variables.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
-    /// The address.
+    /// The server's URL.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Headers to send there.
+    /// Headers to send to the URL.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
 }
@@ -405,7 +406,7 @@ impl McpServer {
     }
 }
 
-/// Refuses variables that an environment cannot have. A name with `=` would set another variable.
+/// Refuses variables that an environment cannot hold. A name with `=` would set a different variable.
 pub fn check_variables(
     variables: &BTreeMap<String, String>,
     field: &str,
@@ -413,7 +414,7 @@ pub fn check_variables(
     for (name, value) in variables {
         if name.is_empty() || name.contains(['=', '\0']) {
             let message = format!(
-                "{field}: {name:?} is not the name of a variable: it must not be empty, nor have = or a NUL byte"
+                "{field}: {name:?} is not a valid variable name: it must not be empty or contain = or a NUL byte"
             );
             return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
         }
@@ -426,19 +427,19 @@ fn without_nul(text: &str, field: impl FnOnce() -> String) -> Result<(), Gateway
     if !text.contains('\0') {
         return Ok(());
     }
-    let message = format!("{}: it must not have a NUL byte", field());
+    let message = format!("{}: it must not contain a NUL byte", field());
     Err(GatewayError::new(ErrorCode::InvalidMessage, message))
 }
 
-/// A kind of subagent.
+/// A subagent definition.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct AgentDefinition {
     /// When to use it.
     pub description: String,
-    /// What it is told.
+    /// Its system prompt.
     pub prompt: String,
-    /// The tools it has; all, if left out.
+    /// The tools it may use; all if omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
     /// Its model.
@@ -451,21 +452,21 @@ pub struct AgentDefinition {
 #[serde(default)]
 #[schemars(deny_unknown_fields)]
 pub struct HookMatcher {
-    /// A pattern of tool names, such as `Write|Edit`.
+    /// A pattern for tool names, such as `Write|Edit`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub matcher: Option<String>,
-    /// How many seconds the agent waits for the answer.
+    /// How many seconds the agent waits for an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<u32>,
-    /// The client's ids of what is called, one call each; one of ours if there is none.
+    /// The client's ids of the callbacks, one call each. If there are none, agentwire uses its own id.
     #[serde(rename = "hookCallbackIds", skip_serializing_if = "Vec::is_empty")]
     pub callback_ids: Vec<String>,
-    /// What happens if the hook itself fails: `block`, or nothing.
+    /// What to do if the hook itself fails: `block`, or nothing.
     #[serde(rename = "onFailure", skip_serializing_if = "Option::is_none")]
     pub on_failure: Option<String>,
 }
 
-/// Sandbox settings of the agent's own.
+/// The agent's own sandbox settings.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(deny_unknown_fields)]
@@ -473,62 +474,62 @@ pub struct SandboxSettings {
     /// Whether commands run in a sandbox.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
-    /// Whether the agent refuses to start where there is no sandbox.
+    /// Whether the agent refuses to start if no sandbox is available.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fail_if_unavailable: Option<bool>,
-    /// Whether sandboxed commands run unasked.
+    /// Whether sandboxed commands run without asking.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auto_allow_bash_if_sandboxed: Option<bool>,
-    /// Commands that run outside of it.
+    /// Commands that run outside the sandbox.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub excluded_commands: Option<Vec<String>>,
-    /// Whether the agent may ask to run outside of it.
+    /// Whether the agent may ask to run a command outside the sandbox.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow_unsandboxed_commands: Option<bool>,
-    /// What of the network it may use.
+    /// The network access of the sandbox.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<SandboxNetwork>,
-    /// Violations that are passed over.
+    /// Violations to ignore.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ignore_violations: Option<SandboxViolations>,
 }
 
-/// What of the network a sandbox may use.
+/// The network access of a sandbox.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(deny_unknown_fields)]
 pub struct SandboxNetwork {
-    /// Listening on local ports.
+    /// Allow listening on local ports.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow_local_binding: Option<bool>,
-    /// These sockets.
+    /// Unix sockets to allow.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow_unix_sockets: Option<Vec<String>>,
-    /// All sockets.
+    /// Allow all Unix sockets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow_all_unix_sockets: Option<bool>,
 }
 
-/// Violations that are passed over.
+/// Violations to ignore.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(deny_unknown_fields)]
 pub struct SandboxViolations {
-    /// Of these files.
+    /// Ignore violations for these files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<Vec<String>>,
-    /// Of these hosts.
+    /// Ignore violations for these hosts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<Vec<String>>,
 }
 
-/// What form the answer must have.
+/// The required format of the answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct OutputFormat {
     /// Always `json_schema`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The schema.
+    /// The JSON Schema.
     pub schema: Json<'static>,
 }

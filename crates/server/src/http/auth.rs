@@ -1,4 +1,4 @@
-//! Who is let in: Host, Origin, content type and token are checked before anything is routed.
+//! Authentication: checks Host, Origin, content type and token before a request is routed.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -22,18 +22,16 @@ use crate::tokens::{Caller, Scope, Tokens};
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// The subprotocol that browsers name beside their ticket.
+/// The subprotocol that browsers request along with their ticket.
 pub(crate) const SUBPROTOCOL: &str = "agentwire";
 
-/// The names under which this server is reached, as the `Host` header has them, each with the origin of
-/// its pages.
+/// The values of the `Host` header that this server accepts, each with the origin of its pages.
 #[derive(Clone, Debug)]
 pub(crate) struct Hosts {
     names: BTreeMap<String, String>,
 }
 
 impl Hosts {
-    /// Those of a server that listens there.
     pub(crate) fn of(at: SocketAddr, entrance: &Entrance) -> Self {
         let public = entrance.public_url.as_ref();
         Self::new(at, entrance.tls.is_some(), &entrance.hosts, public)
@@ -57,7 +55,7 @@ impl Hosts {
                 Some((_, port)) => port.parse::<u16>().is_ok() && !name.ends_with(']'),
                 None => false,
             };
-            // One that was named with its port is taken as it is.
+            // A name that was given with a port is used unchanged.
             if has_port {
                 all.insert(name.clone(), format!("{scheme}://{name}"));
             } else if at.port() == usual {
@@ -75,14 +73,16 @@ impl Hosts {
         Self { names: all }
     }
 
-    /// Checks by which name and from where a request comes.
+    /// Checks the host that a request names and the origin it comes from.
     pub(crate) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
         let host = one(headers, &HOST)?
             .ok_or_else(|| Problem::forbidden("the request needs a Host header"))?;
         let is_same = uri.authority().is_none_or(|at| at.as_str().eq_ignore_ascii_case(host));
         let own = self.names.get(&host.to_ascii_lowercase()).filter(|_| is_same);
         let own = own.ok_or_else(|| {
-            Problem::forbidden("this server is not known by that Host; --host adds a name to it")
+            Problem::forbidden(
+                "the Host header does not name this server; add the name with --host",
+            )
         })?;
         match one(headers, &ORIGIN)? {
             Some(origin) if !origin.eq_ignore_ascii_case(own) => {
@@ -93,7 +93,8 @@ impl Hosts {
     }
 }
 
-/// Checks what a browser says of the page that asks. `is_page` is what a person may open by a link.
+/// Checks what the browser reports about the page that sent the request. `is_page` is for addresses that a
+/// person may open from a link.
 pub(crate) fn check_site(headers: &HeaderMap, is_page: bool) -> Result<(), Problem> {
     match one(headers, &SEC_FETCH_SITE)? {
         None | Some("same-origin") => Ok(()),
@@ -103,8 +104,8 @@ pub(crate) fn check_site(headers: &HeaderMap, is_page: bool) -> Result<(), Probl
     }
 }
 
-/// Checks that a body is JSON: no form can send that. A request without a body needs no type, and what
-/// stops an agent is not refused for its own.
+/// Checks that a body is JSON, which no HTML form can send. A request without a body needs no type. The
+/// caller does not check requests that stop an agent: they are not refused for their type.
 pub(crate) fn check_type(method: &Method, headers: &HeaderMap) -> Result<(), Problem> {
     if !matches!(*method, Method::POST | Method::PUT | Method::PATCH) {
         return Ok(());
@@ -124,14 +125,12 @@ pub(crate) fn check_type(method: &Method, headers: &HeaderMap) -> Result<(), Pro
     }
 }
 
-/// How a client says who it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Credential<'h> {
     Token(&'h str),
     Ticket(&'h str),
 }
 
-/// What a client came with.
 pub(crate) fn credential<'h>(
     method: &Method,
     is_socket: bool,
@@ -144,7 +143,7 @@ pub(crate) fn credential<'h>(
             false => Err(Problem::unauthorized("Authorization must be `Bearer TOKEN`")),
         };
     }
-    // A ticket opens a WebSocket and nothing else: no further ticket, above all.
+    // A ticket is valid only for a WebSocket. In particular, it cannot buy another ticket.
     let is_upgrade = one(headers, &UPGRADE)?.is_some_and(|to| to.eq_ignore_ascii_case("websocket"));
     if !is_upgrade || !is_socket || *method != Method::GET {
         return Ok(None);
@@ -154,7 +153,7 @@ pub(crate) fn credential<'h>(
     Ok(ticket.map(Credential::Ticket))
 }
 
-/// What every answer says, unless it says otherwise.
+/// The headers of every response, unless the response sets its own.
 const HEADERS: [(HeaderName, &str); 4] = [
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (X_FRAME_OPTIONS, "DENY"),
@@ -162,7 +161,7 @@ const HEADERS: [(HeaderName, &str); 4] = [
     (CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"),
 ];
 
-/// Every request comes through here before it is routed.
+/// Checks every request before it is routed.
 pub(super) async fn door(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let mut response = match let_in(&app, &request) {
         Ok(caller) => {
@@ -183,7 +182,7 @@ pub(super) async fn door(State(app): State<App>, mut request: Request, next: Nex
     for (name, value) in HEADERS {
         headers.entry(name).or_insert(HeaderValue::from_static(value));
     }
-    // Who is not let in may not stay for another try.
+    // A client that is refused may not use the connection for another try.
     if is_refused {
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
     }
@@ -214,17 +213,16 @@ fn let_in(app: &App, request: &Request) -> Result<Caller, Problem> {
     Ok(caller)
 }
 
-/// Whoever came with that.
 fn known(app: &App, tokens: &Tokens, with: Option<Credential<'_>>) -> Result<Caller, Problem> {
     match with {
         Some(Credential::Token(token)) => {
-            tokens.caller(token).ok_or_else(|| Problem::unauthorized("the token is not known"))
+            tokens.caller(token).ok_or_else(|| Problem::unauthorized("unknown token"))
         }
         Some(Credential::Ticket(ticket)) => {
             let caller = app.tickets.redeem(ticket, Instant::now());
-            // It may have been revoked since the ticket was given.
+            // The token may have been revoked since the ticket was issued.
             let caller = caller.filter(|caller| tokens.knows(caller));
-            caller.ok_or_else(|| Problem::unauthorized("the ticket is used up or too old"))
+            caller.ok_or_else(|| Problem::unauthorized("the ticket has been used or has expired"))
         }
         None => {
             let message =
@@ -234,16 +232,16 @@ fn known(app: &App, tokens: &Tokens, with: Option<Credential<'_>>) -> Result<Cal
     }
 }
 
-/// The value of a header that may come once.
+/// The value of a header that may appear only once.
 fn one<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>, Problem> {
     let mut values = headers.get_all(name).iter();
     let value = values.next();
     if values.next().is_some() {
-        return Err(Problem::invalid(format!("the header {name} came twice")));
+        return Err(Problem::invalid(format!("the header {name} appears more than once")));
     }
     value
         .map(|value| {
-            value.to_str().map_err(|_| Problem::invalid(format!("the header {name} is no text")))
+            value.to_str().map_err(|_| Problem::invalid(format!("the header {name} is not text")))
         })
         .transpose()
 }

@@ -1,4 +1,4 @@
-//! What a client may do with its scope, and what widens an agent's power.
+//! Authorization: what a client may do with its scope, and which settings give an agent more power.
 
 use agentwire_dialects::front::Ask;
 use agentwire_dialects::query::{may_widen, mode_widens};
@@ -9,7 +9,6 @@ use agentwire_protocol::{
 
 use crate::tokens::{Caller, Scope};
 
-/// Refuses what needs a scope that the client does not have.
 pub(crate) fn need(caller: &Caller, scope: Scope) -> Result<(), GatewayError> {
     match caller.scope.allows(scope) {
         true => Ok(()),
@@ -22,12 +21,12 @@ pub(crate) fn need(caller: &Caller, scope: Scope) -> Result<(), GatewayError> {
     }
 }
 
-/// Refuses what a client of any front may not ask.
+/// Refuses calls that the client may not make, on any front.
 pub(crate) fn check(caller: &Caller, ask: &Ask) -> Result<(), GatewayError> {
     match ask {
         Ask::Start(new) => start(caller, new),
         Ask::Command(_, command) => match command {
-            // What the answer may give, the session checks: it knows what was asked.
+            // The session checks what the answer may allow: it knows the request.
             Command::Settle(_) => need(caller, Scope::Approve),
             Command::Configure(change) => {
                 need(caller, Scope::Drive)?;
@@ -53,11 +52,11 @@ pub(crate) fn check(caller: &Caller, ask: &Ask) -> Result<(), GatewayError> {
     }
 }
 
-/// Refuses what widens an agent's power, unless the client may do everything.
+/// Refuses settings that give an agent more power, unless the client has the scope admin.
 pub(crate) fn config(caller: &Caller, config: &SessionConfig) -> Result<(), GatewayError> {
     match widens(config) {
         Some(what) if caller.scope != Scope::Admin => Err(forbidden(format!(
-            "config.{what} widens what the agent may do: it needs the scope admin"
+            "config.{what} extends what the agent may do; this needs the scope admin"
         ))),
         Some(_) | None => Ok(()),
     }
@@ -72,20 +71,19 @@ pub(crate) fn configure(caller: &Caller, change: &Configure) -> Result<(), Gatew
     config(caller, &changed)
 }
 
-/// Refuses to begin a session that the client may not begin so.
+/// Refuses to start a session with settings that the client may not use.
 pub(crate) fn start(caller: &Caller, new: &NewSession) -> Result<(), GatewayError> {
     need(caller, Scope::Drive)?;
     config(caller, &new.config)?;
     if new.native_resume.is_some() && caller.is_limited() {
-        let message =
-            "to resume by the agent's own id needs the scope admin; resume by the session's id";
+        let message = "resuming by the agent's own id needs the scope admin; resume by the session's id instead";
         return Err(forbidden(message.to_owned()));
     }
     match confines(&new.config) {
-        // What a session was confined to when it began is not the next client's to change.
+        // A client that resumes a session may not change its limits.
         Some(what) if new.resume.is_some() && caller.scope != Scope::Admin => {
             Err(forbidden(format!(
-                "config.{what} changes what a session was confined to: to resume it so needs the \
+                "config.{what} changes what the session is confined to; resuming it this way needs the \
                  scope admin"
             )))
         }
@@ -93,7 +91,7 @@ pub(crate) fn start(caller: &Caller, new: &NewSession) -> Result<(), GatewayErro
     }
 }
 
-/// Refuses a query that widens an agent's power, or of which that is not known.
+/// Refuses a query that gives an agent more power, or that might.
 pub(crate) fn query(
     caller: &Caller,
     method: &str,
@@ -102,7 +100,7 @@ pub(crate) fn query(
     match may_widen(method, args) && caller.scope != Scope::Admin {
         false => Ok(()),
         true => Err(forbidden(format!(
-            "the query {method} may widen what the agent may do: it needs the scope admin"
+            "the query {method} may extend what the agent may do; this needs the scope admin"
         ))),
     }
 }
@@ -123,7 +121,8 @@ fn confines(config: &SessionConfig) -> Option<&'static str> {
     fields.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
 }
 
-/// The field that gives an agent more than a session has by itself. A new field must be decided here.
+/// The field that gives an agent more power than a session has by default. Every new field must be
+/// classified here.
 fn widens(config: &SessionConfig) -> Option<&'static str> {
     let SessionConfig {
         approval_mode,
@@ -138,7 +137,8 @@ fn widens(config: &SessionConfig) -> Option<&'static str> {
         native_args,
         native_options,
         trust,
-        // These name, limit or describe the work. What an agent does unasked, the hub asks its dialect.
+        // These name, limit or describe the work. The hub asks the dialect what an agent does without
+        // asking.
         agent_type: _,
         driver: _,
         project_id: _,
@@ -157,7 +157,7 @@ fn widens(config: &SessionConfig) -> Option<&'static str> {
         betas: _,
         output_format: _,
         fallback_model: _,
-        // Whoever answers them needs the scope approve.
+        // Answering them needs the scope approve.
         hooks: _,
     } = config;
     let is_wide = |mode: &SandboxMode| matches!(mode, SandboxMode::None | SandboxMode::FullAccess);
@@ -170,7 +170,7 @@ fn widens(config: &SessionConfig) -> Option<&'static str> {
         ("allowedTools", has(allowed_tools)),
         ("additionalDirectories", has(additional_directories)),
         ("mcpServers", mcp_servers.as_ref().is_some_and(|servers| !servers.is_empty())),
-        // An empty list switches the operator's own settings off.
+        // An empty list turns off the operator's own settings.
         ("settingSources", setting_sources.is_some()),
         ("trust", *trust == Some(true)),
         ("env", env.as_ref().is_some_and(|env| !env.is_empty())),
@@ -196,7 +196,7 @@ mod tests {
     fn a_resume_keeps_what_the_session_was_confined_to() {
         let mut new = NewSession::of(agentwire_protocol::AgentType::Demo);
         new.config.working_directory = Some("/elsewhere".to_owned());
-        assert!(start(&who(Scope::Drive), &new).is_ok(), "one that begins works where it likes");
+        assert!(start(&who(Scope::Drive), &new).is_ok(), "a new session may work anywhere");
         new.resume = Some("s".into());
         assert!(start(&who(Scope::Drive), &new).is_err());
         assert!(start(&who(Scope::Admin), &new).is_ok());

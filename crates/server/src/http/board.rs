@@ -1,5 +1,5 @@
-//! The board of the unified specification (§2.2, §3): sessions as plain events, read by pages or as
-//! they grow.
+//! The board of the unified specification (§2.2, §3): sessions as plain events, read in pages or as they
+//! grow.
 
 mod cache;
 mod pages;
@@ -31,13 +31,13 @@ use crate::tokens::{Caller, Scope};
 pub(crate) use self::cache::Desk;
 pub(super) use self::pages::{EventPage, events};
 
-/// How long an agent may work on in the background, once its turn is over, without a word.
+/// How long an agent may keep working in the background after its turn without an event.
 const LINGER: Duration = Duration::from_secs(60 * 60);
 
-/// How long one that has nothing more to do may take to end by itself.
+/// How long a session with nothing left to do may take to end on its own.
 const GRACE: Duration = Duration::from_secs(30);
 
-/// What a session of the board begins with.
+/// The request for a board session.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(rename = "BoardSessionRequest")]
@@ -45,14 +45,14 @@ pub(super) struct Create {
     /// claude, codex, gemini, acp or demo.
     #[schemars(with = "AgentType")]
     agent_id: String,
-    /// A project of the settings, for its directory.
+    /// A project from the settings; the session works in its directory.
     #[serde(default)]
     project_id: Option<String>,
-    /// What to do.
+    /// The prompt.
     prompt: String,
 }
 
-/// A session of the board.
+/// A board session.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "BoardSession")]
@@ -70,14 +70,14 @@ pub(super) struct Shown {
 impl Shown {
     async fn answer(app: &App, id: &SessionId) -> Answer {
         let record = app.hub().record(id).await?;
-        // How one of the board ends is told by its events, the last of which comes with its end.
+        // A board session's end is reported by its events; the last one arrives when the session ends.
         let is_over = record.summary.state == SessionState::Ended || !app.desk.sees_to(id);
         let state = if is_over { state(&record) } else { BoardState::Running };
         Ok(json(StatusCode::OK, &Self { id: id.clone(), state }))
     }
 }
 
-/// How a session stands. While a subagent works on in the background, it is not over.
+/// The state of a session. While a subagent works in the background, the session is still running.
 fn state(record: &Record) -> BoardState {
     let rests = record.summary.state == SessionState::Idle;
     match rests && !record.open.agents.is_empty() {
@@ -99,7 +99,7 @@ pub(super) async fn create(
     let Create { agent_id, project_id, prompt } = value;
     let agent: AgentType = Json::of(&agent_id).read().map_err(|_| {
         Problem::invalid(format!(
-            "agentId is {agent_id}, it must be one of {}",
+            "agentId is {agent_id}; it must be one of {}",
             AgentType::NAMES.join(", ")
         ))
     })?;
@@ -130,8 +130,8 @@ pub(super) async fn create(
     }
 }
 
-/// A board has no second prompt: the session ends with its turn, once nothing of it works in the
-/// background. Until then whoever is asked can answer.
+/// The board has no second prompt: the session ends with its turn, once nothing works in the background.
+/// Until then, requests can still be answered.
 async fn see_to_the_end(app: App, session: SessionHandle) {
     let rests = |summary: &SessionSummary| summary.turns > 0 && summary.state == SessionState::Idle;
     loop {
@@ -154,7 +154,7 @@ async fn see_to_the_end(app: App, session: SessionHandle) {
         let news = session.until(|summary| summary.last_seq > seen.last_seq);
         match tokio::time::timeout(patience, news).await {
             Ok(summary) if summary.state == SessionState::Ended => break,
-            // Nobody sees to one that failed so that its end is not kept.
+            // The session failed and its end could not be stored; there is nothing left to wait for.
             Ok(summary) if summary.last_seq == seen.last_seq => break,
             Ok(_) => {}
             Err(_) => {

@@ -1,4 +1,4 @@
-//! Bodies and queries: read with bounds, refused in words.
+//! Reads bodies and queries within limits, and reports errors.
 
 use std::time::Duration;
 
@@ -20,28 +20,28 @@ use super::App;
 use super::meter::{FREE, Pace, STOPS, step};
 use super::problem::Problem;
 
-/// How long a body may take to come.
+/// How long a body may take to arrive.
 const BODY_TIME: Duration = Duration::from_secs(30);
 
-/// The longest body that may carry images.
+/// The longest body that may carry images, in bytes.
 pub(crate) const LARGE: usize = 64 << 20;
 
-/// The longest of any other.
+/// The longest other body, in bytes.
 pub(crate) const SMALL: usize = 1 << 20;
 
-/// How long a large body waits for its share of the budget.
+/// How long a large body waits for its budget share.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What a body said. A large one has a share of the budget, for as long as what it said is in memory.
+/// The content of a body. A large one holds a budget share as long as its content is in memory.
 pub(crate) struct Taken<T> {
     pub(crate) value: T,
     pub(crate) share: Option<Share>,
 }
 
-/// Reads a body as text. What is large is read once there is a share for it, and must then come without
-/// stopping. Of a body that does not say how long it gets, the share grows with what has come.
+/// Reads a body as text. A large body is read once it has a share, and must then arrive without stopping.
+/// If the body does not announce its length, the share grows with what has arrived.
 pub(crate) async fn text(app: &App, body: Body, limit: usize) -> Result<Taken<String>, Problem> {
-    // What is announced need not be waited for.
+    // The announced length is enough to refuse it.
     if body.size_hint().lower() > limit as u64 {
         return Err(Problem::too_large(limit));
     }
@@ -94,7 +94,7 @@ pub(crate) async fn text(app: &App, body: Body, limit: usize) -> Result<Taken<St
                 begun = Instant::now();
                 pace = Pace::new(begun, bytes.len());
             }
-            // Others may wait for what it holds, so it does not wait for more.
+            // Others may wait for what this body holds, so it must not wait for more.
             Some(share) if bytes.len() > held => {
                 if !share.grow(wanted.saturating_mul(WORK)) {
                     return Err(overloaded());
@@ -120,7 +120,6 @@ fn overloaded() -> Problem {
     Problem::from(GatewayError::new(ErrorCode::Overloaded, message))
 }
 
-/// Reads a body as an object of JSON.
 pub(crate) async fn object<T: DeserializeOwned>(
     app: &App,
     body: Body,
@@ -130,13 +129,12 @@ pub(crate) async fn object<T: DeserializeOwned>(
     Ok(Taken { value: blocking_if_long(value.len(), || read(&value))?, share })
 }
 
-/// Takes a body that has nothing to say, whatever it says: what stops is never refused for its form, and
-/// waits for nobody.
+/// Reads and ignores a body. A request that stops something is never refused for its form, and waits for
+/// nobody.
 pub(crate) async fn unread(app: &App, body: Body) {
     let _ = text(app, body, FREE).await;
 }
 
-/// Reads an object of JSON.
 pub(crate) fn read<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
     let invalid = |code, error: &dyn std::fmt::Display| {
         Problem::from(GatewayError::new(code, format!("failed to read the body: {error}")))
@@ -148,7 +146,6 @@ pub(crate) fn read<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
     strict::read(value.get()).map_err(|error| invalid(ErrorCode::InvalidMessage, &error))
 }
 
-/// The parts of a path that a route names.
 pub(crate) struct At<T>(pub(crate) T);
 
 impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for At<T> {
@@ -162,19 +159,17 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for At<T> {
     }
 }
 
-/// Reads the query of a request.
 pub(crate) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Problem> {
     let read = axum::extract::Query::<T>::try_from_uri(uri);
     read.map(|query| query.0)
         .map_err(|error| Problem::invalid(format!("failed to read the query: {error}")))
 }
 
-/// An answer in JSON.
 pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Response {
     json_text(status, Json::of(value).get().to_owned())
 }
 
-/// An answer that is JSON already.
+/// A response whose text is JSON already.
 pub(crate) fn json_text(status: StatusCode, text: impl Into<Body>) -> Response {
     let body: Body = text.into();
     let mut response = (status, body).into_response();

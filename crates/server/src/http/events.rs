@@ -1,5 +1,5 @@
-//! A session's events: a page, a page that waits, or a stream. All read the same log by the same
-//! cursor, and the bytes of an event are the same in each.
+//! A session's events: a page, a page that waits, or a stream. All read the same log with the same cursor,
+//! and the bytes of an event are the same in each.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -30,13 +30,13 @@ use crate::tokens::Caller;
 const PAGE: usize = 100;
 const PAGE_LIMIT: usize = 10_000;
 
-/// The longest that a page may wait for its first event.
+/// The longest time that a page may wait for its first event, in seconds.
 const WAIT_LIMIT: u64 = 60;
 
-/// How often a stream shows that it lives, and it is looked whether its reader may still read.
+/// How often a stream sends a heartbeat, and checks that its client may still read.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// After how many milliseconds a client whose stream broke should come back.
+/// Tells a client to reconnect after this many milliseconds.
 const RETRY: &str = "retry: 1000\n\n";
 
 #[derive(Deserialize)]
@@ -60,7 +60,7 @@ pub(super) async fn events(
 ) -> Answer {
     let id = session_id(&id)?;
     let wanted: EventsQuery = query(&uri)?;
-    // A client that comes back says where it was; that is newer than the address it first used.
+    // A client that reconnects sends its last position, which is newer than the one in its first URL.
     let last_event = headers.get("last-event-id").map(|value| {
         let number = value.to_str().ok().and_then(|text| text.trim().parse::<u64>().ok());
         number.ok_or_else(|| Problem::invalid("Last-Event-ID must be the number of an event"))
@@ -79,10 +79,10 @@ pub(super) async fn events(
     Ok(response)
 }
 
-/// Says in the head of an answer whether a client can go on without a gap.
+/// The response header that says whether a client can continue without a gap.
 const RESUME: HeaderName = HeaderName::from_static("agentwire-resume");
 
-/// Notes it in the head of an answer, where every client can read it but a page.
+/// Adds the header. Every client can read it, except a web page.
 pub(super) fn note(response: &mut Response, resume: Resume) {
     let text = match resume {
         Resume::Exact => "exact".to_owned(),
@@ -93,7 +93,7 @@ pub(super) fn note(response: &mut Response, resume: Resume) {
     }
 }
 
-/// A page, and whether the client can go on with it without a gap.
+/// A page, and whether the client can continue with it without a gap.
 async fn page(
     app: &App,
     id: &SessionId,
@@ -133,7 +133,7 @@ async fn stream_of(
     let (resume, after) = Resume::of(after, summary.last_seq);
     let is_over = summary.state == SessionState::Ended && after >= summary.last_seq && after > 0;
     if is_over && resume == Resume::Exact {
-        // Nothing ever comes: browsers then stop to ask.
+        // No event will ever come. With this status, browsers stop reconnecting.
         let mut response = StatusCode::NO_CONTENT.into_response();
         note(&mut response, resume);
         return Ok(response);
@@ -161,7 +161,7 @@ async fn stream_of(
     Ok(response)
 }
 
-/// What a stream begins with. A page cannot read the head of the answer: a gap is told it as an event.
+/// The start of a stream. A web page cannot read response headers, so a gap is also reported as an event.
 fn head(resume: Resume) -> Bytes {
     match resume {
         Resume::Exact => Bytes::from_static(RETRY.as_bytes()),
@@ -183,7 +183,7 @@ struct Stream {
 }
 
 impl Stream {
-    /// The next bytes, and whether more come.
+    /// The next bytes, and whether more follow.
     async fn next(&mut self) -> Option<(Bytes, bool)> {
         if let Some(head) = self.head.take() {
             return Some((head, true));
@@ -191,7 +191,7 @@ impl Stream {
         tokio::select! {
             biased;
             () = self.app.stopping.cancelled() => None,
-            // Who is no longer welcome hears nothing more.
+            // A client whose token was revoked gets nothing more.
             _ = self.beat.tick() => {
                 self.app.keeps(&self.caller).then(|| (Bytes::from_static(b":\n\n"), true))
             }
@@ -201,9 +201,9 @@ impl Stream {
                     Some((blocking_if_long(size, || self.lines(&batch)), true))
                 }
                 Ok(None) => Some((Bytes::from_static(b"event: end\ndata: {}\n\n"), false)),
-                // The client comes back and reads on where it was.
+                // The client reconnects and continues where it was.
                 Err(error) => {
-                    tracing::warn!(%error, "events cannot be read");
+                    tracing::warn!(%error, "failed to read events");
                     None
                 }
             },

@@ -1,5 +1,5 @@
-//! A connection that is closed when nothing goes in or out of it for long, and whose place is taken as
-//! long as it is there, whatever is spoken on it.
+//! A connection that is closed when it is idle for too long, and that holds its place among the clients as
+//! long as it is open, whatever its protocol.
 
 use std::io;
 use std::pin::Pin;
@@ -15,23 +15,23 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use super::meter::Meter;
 use super::metrics::Connected;
 
-/// How long a connection may neither take nor give a byte.
+/// How long a connection may neither read nor write a byte.
 pub(super) const IDLE: Duration = Duration::from_secs(75);
 
-/// How long a client may take no byte of what is for it while other readers wait for the memory that it
-/// holds. It may come back and read on from the log.
+/// How long a client may read nothing while other readers wait for the memory that it holds. It can
+/// reconnect and continue from the log.
 const STUCK: Duration = Duration::from_secs(2);
 
-/// How long a client may go on to talk after its last answer, and how much.
+/// How long a client may keep sending after its last response, and how many bytes.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 const LAST_BYTES: usize = 1 << 20;
 
-/// What a connection holds: a place among the clients, and the end of the server.
+/// What a connection holds: a place among the clients, and a token that the server waits for when it stops.
 pub(super) struct Hold {
     _place: OwnedSemaphorePermit,
     _token: TaskTrackerToken,
     _connected: Connected,
-    /// What other readers may wait for.
+    /// The pool that other readers may wait for.
     readers: Pool,
 }
 
@@ -46,14 +46,13 @@ impl Hold {
     }
 }
 
-/// A connection with a time limit.
 pub(super) struct Timed<S> {
     inner: S,
     until: Pin<Box<Sleep>>,
-    /// How much is still read and forgotten once all is said.
+    /// How many bytes are still read and discarded after everything is written.
     last: Option<usize>,
     meter: Meter,
-    /// When it is looked next whether a client that takes nothing holds up others.
+    /// When to check next whether a client that reads nothing blocks others.
     stuck: Option<Pin<Box<Sleep>>>,
     hold: Hold,
 }
@@ -64,7 +63,7 @@ impl<S> Timed<S> {
         Self { inner, until, last: None, meter, stuck: None, hold }
     }
 
-    /// Notes what the client took, or that it took nothing for too long.
+    /// Records that the client read something, or fails if it read nothing for too long.
     fn watch_taking<T>(
         &mut self,
         poll: Poll<io::Result<T>>,
@@ -84,7 +83,7 @@ impl<S> Timed<S> {
         self.watch(poll, context)
     }
 
-    /// Notes progress, or tells that there was none for too long.
+    /// Records progress, or fails if there was none for too long.
     fn watch<T>(
         &mut self,
         poll: Poll<io::Result<T>>,
@@ -97,7 +96,6 @@ impl<S> Timed<S> {
         self.wait(context).map(Err)
     }
 
-    /// Waits for the end of its time.
     fn wait(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
         self.until.as_mut().poll(context).map(|()| io::ErrorKind::TimedOut.into())
     }
@@ -110,7 +108,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Timed<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
-        // As long as there is no room for what comes, it is not the client that is slow.
+        // While there is no room for input, the client is not the one that is slow.
         std::task::ready!(this.meter.poll_room(context))?;
         let before = buffer.filled().len();
         let poll = Pin::new(&mut this.inner).poll_read(context, buffer);
@@ -136,14 +134,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Timed<S> {
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
         match Pin::new(&mut this.inner).poll_flush(context) {
-            // A wire that is always flushed shows no progress by it.
+            // Flushing alone is not progress.
             Poll::Ready(done) => Poll::Ready(done),
             Poll::Pending => this.wait(context).map(Err),
         }
     }
 
-    /// A wire that is cut while the client still talks takes the answer with it: what it says after
-    /// that is read and forgotten, for a little while.
+    /// Closing a connection while the client still sends can discard the response. So whatever the client
+    /// sends is read and discarded for a short time.
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
         if this.last.is_none() {

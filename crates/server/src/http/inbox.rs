@@ -1,4 +1,4 @@
-//! The inbox: what agents ask and wait for, over all sessions, and the answers.
+//! The inbox: the open requests of all sessions, and the answers to them.
 
 use agentwire_protocol::{Command, ErrorCode, Fields, GatewayError, Json, Settlement};
 use agentwire_sessions::blocking::blocking_if_long;
@@ -24,7 +24,7 @@ struct InboxQuery {
 pub(super) async fn list(State(app): State<App>, uri: Uri) -> Answer {
     let InboxQuery { state, session_id: of } = query(&uri)?;
     if state.as_deref().is_some_and(|state| state != "open") {
-        return Err(Problem::invalid("state must be open: the log has those that are settled"));
+        return Err(Problem::invalid("state must be open; settled requests are in the log"));
     }
     let of = of.as_deref().map(session_id).transpose()?;
     Ok(json(StatusCode::OK, &app.hub().requests(of.as_ref()).await?))
@@ -60,12 +60,12 @@ pub(super) async fn settle(
     Ok(json(StatusCode::OK, &reply))
 }
 
-/// The body may leave out which request it is for; the path says.
+/// The body may omit `requestId`, because the path names the request.
 fn settlement(text: &str, request: &str) -> Result<Settlement, Problem> {
     let mut fields: Fields = read(text)?;
     let named = fields.entry("requestId".to_owned()).or_insert_with(|| Json::of(&request));
     if named.read::<String>().ok().as_deref() != Some(request) {
-        return Err(Problem::invalid("requestId is not the request of the path"));
+        return Err(Problem::invalid("requestId does not match the request in the path"));
     }
     Ok(Settlement::from_fields(fields)?)
 }

@@ -1,4 +1,4 @@
-//! The accept loop: how many may come, how long they may take, and how it ends.
+//! The accept loop: how many clients may connect, how long they may take, and how the server stops.
 
 use std::fs::File;
 use std::io;
@@ -30,32 +30,32 @@ use super::refusal::{dismiss, refuse};
 use super::unauthenticated::{Guest, Guests};
 use super::{App, Setup, page, routes};
 
-/// The most that the head of a request may have.
+/// The largest request head, in bytes.
 const HEAD: usize = 16 << 10;
 
-/// How long the head of a request may take, and before it the beginning of an encrypted wire.
+/// How long a request head may take, and before it the TLS handshake.
 const HEAD_TIME: Duration = Duration::from_secs(10);
 
-/// How many clients may be told at once that there is no place.
+/// How many clients can be told at the same time that the server is full.
 const REFUSALS: usize = 64;
 
-/// How long to wait when there is no room for one more connection.
+/// How long to wait when no connection can be accepted.
 const NO_ROOM: Duration = Duration::from_millis(50);
 
-/// How long the place of one who was sent away may take to be free.
+/// How long to wait for the place of a client that was disconnected.
 const MAKE_ROOM: Duration = Duration::from_secs(1);
 
-/// How long clients have to hear that the server ends. Agents need time after that.
+/// How long clients have to receive the end of their streams when the server stops. Agents need time after
+/// that.
 const FAREWELL: Duration = Duration::from_millis(1500);
 
-/// Addresses that are bound, before anybody is served.
+/// Bound addresses, before any client is served.
 pub struct Listener {
     http: TcpListener,
     insights: Option<TcpListener>,
     entrance: Entrance,
 }
 
-/// A server that listens.
 pub struct Listening {
     app: App,
     stopping: CancellationToken,
@@ -63,7 +63,7 @@ pub struct Listening {
 }
 
 impl Listener {
-    /// Binds the addresses, if they may be; port 0 picks one.
+    /// Binds the addresses, if the policy allows them; port 0 picks a free port.
     pub async fn bind(
         http: SocketAddr,
         insights: Option<SocketAddr>,
@@ -79,23 +79,20 @@ impl Listener {
         Ok(Self { http, insights, entrance })
     }
 
-    /// Where it listens.
     pub fn http(&self) -> io::Result<SocketAddr> {
         self.http.local_addr()
     }
 
-    /// Where the insights wire listens.
     pub fn insights(&self) -> io::Result<Option<SocketAddr>> {
         self.insights.as_ref().map(TcpListener::local_addr).transpose()
     }
 
-    /// Serves whoever comes.
     pub fn serve(self, setup: Setup) -> io::Result<Listening> {
         let stopping = CancellationToken::new();
         let connections = TaskTracker::new();
         let places = places(self.entrance.connections);
         let room = Arc::new(Semaphore::new(places));
-        // The other half is for those who have a token.
+        // The other half is reserved for clients with a token.
         let guests = Guests::new((places / 2).max(1));
         let refusals = Arc::new(Semaphore::new(REFUSALS));
         let at = self.http()?;
@@ -128,32 +125,32 @@ impl Listener {
 async fn bind(at: SocketAddr) -> Result<TcpListener, GatewayError> {
     TcpListener::bind(at).await.map_err(|error| {
         let message = format!(
-            "failed to listen at {at}: {error}; --http and --insights name other addresses"
+            "failed to listen on {at}: {error}; choose other addresses with --http and --insights"
         );
         GatewayError::new(ErrorCode::StartFailed, message)
     })
 }
 
-/// How many clients there is room for: at most half of the descriptors go to them, for agents and the
-/// store need some, too.
+/// How many clients fit: at most half of the file descriptors, because agents and the store need some too.
 fn places(wanted: usize) -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     let half = limit.and_then(|limit| usize::try_from(limit / 2).ok()).unwrap_or(usize::MAX);
     wanted.min(half).min(Semaphore::MAX_PERMITS)
 }
 
-/// A descriptor to give up when there is none left, so that one more client can be told so.
+/// A file descriptor to give up when there are none left, so that one more client can be told.
 fn spare() -> Option<File> {
     File::open("/dev/null").ok()
 }
 
 impl Listening {
-    /// A ticket by which one browser signs in as the operator, within 30 s; none where nobody need.
+    /// A ticket with which one browser signs in as the operator within 30 s; nothing if the server needs no
+    /// tokens.
     pub fn sign_in(&self) -> Option<String> {
         page::ticket(&self.app)
     }
 
-    /// Lets nobody in any more, tells those who are there, and waits for them a little.
+    /// Accepts no more clients, tells the connected ones, and waits a short time for them.
     pub async fn stop(self) {
         self.stopping.cancel();
         self.connections.close();
@@ -187,10 +184,10 @@ impl Doors {
             };
             match accepted {
                 Ok((stream, _)) => self.welcome(stream),
-                // A client that went away is none.
+                // The client is already gone.
                 Err(error) if is_of_client(&error) => {}
                 Err(error) => {
-                    tracing::warn!(%error, "no connection can be taken");
+                    tracing::warn!(%error, "failed to accept a connection");
                     self.without_descriptors(&error).await;
                 }
             }
@@ -199,7 +196,7 @@ impl Doors {
 
     fn welcome(&self, stream: TcpStream) {
         let _ = stream.set_nodelay(true);
-        // A client that is gone without a word acknowledges nothing.
+        // A client that vanished acknowledges nothing.
         let idle = u32::try_from(IDLE.as_millis()).unwrap_or(u32::MAX);
         let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, idle);
         let tls = self.tls.clone();
@@ -207,7 +204,7 @@ impl Doors {
         if place.is_none() {
             self.traffic.over_limit();
         }
-        // Where there is no place, one who has shown no token gives up its own.
+        // If there is no place, a client that has not shown a token loses its own.
         if place.is_some() || self.guests.dismiss_oldest() {
             let connected = self.traffic.connected(self.is_insights);
             let (room, token) = (self.room.clone(), self.connections.token());
@@ -239,7 +236,7 @@ impl Doors {
         }
     }
 
-    /// Tells one client that there is no room, with the descriptor that was spared for that.
+    /// Tells one client that the server is full, using the spare file descriptor.
     async fn without_descriptors(&mut self, error: &io::Error) {
         self.traffic.no_descriptors();
         let is_full = matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE));
@@ -263,7 +260,6 @@ fn is_of_client(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
-/// Serves a client, once its wire is encrypted if it is to be.
 async fn greet(
     stream: TcpStream,
     tls: Option<TlsAcceptor>,
@@ -285,8 +281,8 @@ async fn greet(
             let stream = Timed::new(stream, hold, meter.clone());
             converse(stream, router, (guest, meter), stopping).await;
         }
-        Ok(Err(error)) => tracing::debug!(%error, "a client does not speak TLS with us"),
-        Err(_) => tracing::debug!("a client takes too long to begin"),
+        Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
+        Err(_) => tracing::debug!("TLS handshake timed out"),
     }
 }
 
@@ -306,7 +302,7 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
         () = guest.dismissed() => {
-            tracing::debug!("a client that showed no token makes room for another");
+            tracing::debug!("closed an unauthenticated connection to make room");
             return;
         }
         () = stopping.cancelled() => {
@@ -315,11 +311,11 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         }
     };
     if let Err(error) = ended {
-        tracing::debug!(%error, "a connection ended");
+        tracing::debug!(%error, "a connection ended with an error");
     }
 }
 
-/// The routes, for one connection: each request says whose it is.
+/// The routes for one connection: each request carries its guest and its meter.
 struct Introduced {
     routes: TowerToHyperService<Router>,
     guest: Guest,

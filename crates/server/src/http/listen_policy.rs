@@ -1,5 +1,5 @@
-//! How clients come in: over what, by which names, with what, and how many. Whoever listens beyond this
-//! machine needs a token and a wire that nobody reads along.
+//! The listen policy: addresses, host names, tokens, TLS and the number of clients. A server that other
+//! machines can reach needs tokens and encryption.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -11,60 +11,57 @@ use http::Uri;
 use super::tls::Tls;
 use crate::tokens::Tokens;
 
-/// How many clients may be connected at once, unless the operator says otherwise.
+/// The default maximum number of connected clients.
 pub const CONNECTIONS: usize = 4096;
 
-/// How clients come in.
 #[derive(Debug)]
 pub struct Entrance {
-    /// Who may come in; nobody is asked if there are none.
+    /// The tokens; without them, any client is allowed.
     pub tokens: Option<Tokens>,
-    /// What the wire is encrypted with.
     pub tls: Option<Tls>,
-    /// Where a proxy that encrypts offers this server.
+    /// The address of a proxy that encrypts, if there is one in front of this server.
     pub public_url: Option<PublicUrl>,
-    /// Further names under which the server is reached.
+    /// Further names for the `Host` header.
     pub hosts: Vec<String>,
-    /// How many clients may be connected at once.
     pub connections: usize,
 }
 
 impl Entrance {
-    /// Refuses addresses at which others than this machine's users could come in as they like.
+    /// Refuses addresses at which clients from other machines would not be authenticated or encrypted.
     pub fn check(&self, addresses: &[SocketAddr]) -> Result<(), GatewayError> {
         let refused = |message: String| Err(GatewayError::new(ErrorCode::Forbidden, message));
         let wide = addresses.iter().find(|at| !at.ip().is_loopback());
         if self.tokens.is_none() && (wide.is_some() || self.public_url.is_some()) {
             return refused(
-                "--auth off is only for loopback addresses without a proxy: whoever reaches the \
-                 server could run any command"
+                "--auth off is only for loopback addresses without a proxy: anyone who reaches \
+                 the server could run any command"
                     .to_owned(),
             );
         }
         match wide {
             Some(at) if self.tls.is_none() && self.public_url.is_none() => refused(format!(
-                "{at} is reached from other machines, and tokens would be read along the way: give \
-                 --tls-cert and --tls-key, or --public-url https://NAME if a proxy that encrypts \
-                 stands before it, or listen at a loopback address such as 127.0.0.1"
+                "{at} can be reached from other machines, and tokens would be sent unencrypted: give \
+                 --tls-cert and --tls-key, or --public-url https://NAME if a proxy in front of it \
+                 encrypts, or listen on a loopback address such as 127.0.0.1"
             )),
             Some(_) | None => Ok(()),
         }
     }
 }
 
-/// The address at which a proxy that encrypts offers this server: `https://NAME[:PORT]`.
+/// The address of a proxy that encrypts: `https://NAME[:PORT]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicUrl {
     authority: String,
 }
 
 impl PublicUrl {
-    /// The origin, as browsers name it.
+    /// The origin, as browsers send it.
     pub fn origin(&self) -> String {
         format!("https://{}", self.authority)
     }
 
-    /// What the Host header may be.
+    /// The accepted values of the `Host` header.
     pub(super) fn hosts(&self) -> impl Iterator<Item = String> {
         let has_port = self.authority.rsplit_once(':').is_some_and(|(_, port)| !port.contains(']'));
         let with_port = (!has_port).then(|| format!("{}:443", self.authority));
@@ -82,17 +79,17 @@ impl FromStr for PublicUrl {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = |why: &str| format!("{why}; give https://NAME or https://NAME:PORT");
-        let url: Uri = text.parse().map_err(|_| wrong("it is no address"))?;
-        let authority = url.authority().ok_or_else(|| wrong("it has no name"))?;
+        let wrong = |why: &str| format!("{why}; use https://NAME or https://NAME:PORT");
+        let url: Uri = text.parse().map_err(|_| wrong("it is not a URL"))?;
+        let authority = url.authority().ok_or_else(|| wrong("it has no host name"))?;
         if url.scheme_str() != Some("https") {
-            return Err(wrong("the proxy must speak https"));
+            return Err(wrong("the proxy must use https"));
         }
         if !matches!(url.path(), "" | "/") || url.query().is_some() {
-            return Err(wrong("it must be the whole of a site, without a path"));
+            return Err(wrong("it must not have a path or a query"));
         }
         if authority.as_str().contains('@') || authority.host().is_empty() {
-            return Err(wrong("it must be a name and a port at most"));
+            return Err(wrong("it must be a host name, optionally with a port"));
         }
         let authority = authority.as_str().to_ascii_lowercase();
         let authority = authority.strip_suffix(":443").unwrap_or(&authority).to_owned();

@@ -1,9 +1,9 @@
-//! How much of a client's WebSocket messages a connection may have in memory.
+//! Limits how much memory the WebSocket messages of a connection take.
 //!
-//! The library that reads WebSockets holds a message until it is whole. So it is counted below it, where
-//! bytes come from the wire: a message that says it is large is read no further until there is a share of
-//! the budget for it, and must then come without stopping. Of a message that does not say how long it gets,
-//! the share grows with what has come.
+//! The WebSocket library holds a message until it is complete. So messages are counted one layer below,
+//! where bytes arrive. A message that announces a large length is read no further until it has a budget
+//! share, and must then arrive without stopping. If a message does not announce its length, the share grows
+//! with what has arrived.
 
 #[cfg(test)]
 mod tests;
@@ -18,28 +18,27 @@ use std::time::Duration;
 use agentwire_sessions::budget::{Pool, Share, WORK};
 use tokio::time::{Instant, Sleep};
 
-/// The longest message of a client that needs no share.
+/// The longest message that needs no share, in bytes.
 pub(super) const FREE: usize = 64 << 10;
 
-/// How long a large message may stop on its way while others wait for its share, and how long anyway.
+/// How long a large message may stall while others wait for its share, and how long in any case.
 pub(super) const STOPS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
 
-/// How long it may take in all while others wait.
+/// How long it may take in total while others wait.
 pub(super) const COMES: Duration = Duration::from_secs(30);
 
-/// How much of a message of unknown length has a share at first.
+/// The first share of a message of unknown length, in bytes.
 const STEP: usize = 256 << 10;
 
-/// The least that must come of a large message in a second while others wait for its share, and the part
-/// of what the share is for, so that nobody waits for long.
+/// The least that must arrive of a large message per second while others wait for its share: this many
+/// bytes, and its share divided by this, so that nobody waits for long.
 const LEAST: (usize, usize) = (64 << 10, 8);
 
-/// For how many bytes a message has a share of which so many have come, and that may get this long.
+/// The share for a message of which `come` bytes have arrived and that may grow to `longest` bytes.
 pub(super) fn step(come: usize, longest: usize) -> usize {
     come.max(STEP).checked_next_power_of_two().unwrap_or(longest).min(longest)
 }
 
-/// How fast a large message comes.
 pub(super) struct Pace {
     since: Instant,
     come: usize,
@@ -50,8 +49,8 @@ impl Pace {
         Self { since: now, come }
     }
 
-    /// Whether too little has come since it was last looked, of a message with a share for so many bytes.
-    /// A byte now and then is not enough.
+    /// Whether too little has arrived since the last check, for a message with a share of `held` bytes. A
+    /// byte now and then is not enough.
     pub(super) fn is_slow(&mut self, now: Instant, come: usize, held: usize) -> bool {
         let passed = now - self.since;
         if passed < STOPS.0 {
@@ -64,7 +63,7 @@ impl Pace {
     }
 }
 
-/// The count of one connection; clones are the same.
+/// The meter of one connection; clones share their state.
 #[derive(Clone)]
 pub(super) struct Meter {
     pool: Pool,
@@ -73,22 +72,22 @@ pub(super) struct Meter {
 
 #[derive(Default)]
 struct State {
-    /// The last bytes of what was read before there were frames.
+    /// The last bytes that were read before the WebSocket started.
     last: [u8; 4],
-    /// What the client says is frames from here on.
+    /// From here on, the client sends frames.
     frames: Option<Frames>,
     sharing: Option<Pin<Box<dyn Future<Output = Share> + Send>>>,
-    /// The share of the message that is coming.
+    /// The share of the message that is arriving.
     share: Option<Coming>,
-    /// The shares of messages that are whole, until somebody takes them.
+    /// The shares of complete messages, until they are taken.
     whole: VecDeque<Share>,
 }
 
 struct Coming {
     share: Share,
-    /// For how many bytes the share is.
+    /// The size of the share, in bytes of the message.
     held: usize,
-    /// How many have come since it has it.
+    /// How many bytes have arrived since the message got its share.
     come: usize,
     pace: Pace,
     since: Instant,
@@ -101,15 +100,15 @@ impl Meter {
         Self { pool, state: Arc::default() }
     }
 
-    /// From here on the client says frames, and messages of so many bytes at most. One that has said some
-    /// before it was asked to speaks no WebSocket.
+    /// From here on, the client sends frames, with messages of at most `longest` bytes. A client that sent
+    /// bytes before the upgrade is not a valid WebSocket client.
     pub(super) fn begin(&self, longest: usize) {
         let mut state = self.state();
         let is_early = state.last != *b"\r\n\r\n";
         state.frames = Some(Frames { longest, is_broken: is_early, ..Frames::default() });
     }
 
-    /// The share of a message of so many bytes that was read.
+    /// The share of a message of this size that was read.
     pub(super) fn take(&self, bytes: usize) -> Option<Share> {
         if bytes > FREE { self.state().whole.pop_front() } else { None }
     }
@@ -127,7 +126,7 @@ impl Meter {
         if let Some(coming) = share {
             let is_enough = wanted <= coming.held || coming.share.grow(wanted.saturating_mul(WORK));
             coming.held = coming.held.max(wanted);
-            // There is no more, and others may wait for what it has: it is given up.
+            // There is no room to grow, and others may wait for what this message has: it is abandoned.
             return match is_enough {
                 true => Poll::Ready(Ok(())),
                 false => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
@@ -149,7 +148,6 @@ impl Meter {
         Poll::Ready(Ok(()))
     }
 
-    /// Takes note of what was read.
     pub(super) fn read(&self, mut bytes: &[u8]) {
         let mut state = self.state();
         if bytes.is_empty() {
@@ -173,7 +171,7 @@ impl Meter {
             let is_whole;
             (bytes, is_whole) = frames.advance(bytes);
             if is_whole {
-                // What is large and came with one read has no share; it is not larger than that read.
+                // A large message that arrived in one read has no share; it is not larger than that read.
                 let share = state.share.take().map(|coming| coming.share);
                 let is_large = state.frames.as_mut().is_some_and(Frames::finish);
                 match share {
@@ -185,7 +183,8 @@ impl Meter {
         }
     }
 
-    /// Nothing came: tells whether the client has stopped in a message that others wait for, or is slow.
+    /// Called when nothing arrived. Ready if the client has stalled in a large message, or if it is slow
+    /// while others wait.
     pub(super) fn poll_stopped(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut state = self.state();
         let Some(coming) = &mut state.share else { return Poll::Pending };
@@ -206,38 +205,38 @@ impl Meter {
     }
 }
 
-/// Where the bytes of a client stand in its frames.
+/// The position of the client's bytes within its frames.
 #[derive(Default)]
 struct Frames {
     longest: usize,
     head: Vec<u8>,
-    /// How much of the frame is still to come, once its head is there.
+    /// How many bytes of the frame are missing, once its head is complete.
     left: Option<u64>,
-    /// How long the message is, as far as its frames have said.
+    /// The length of the message, as announced by its frames so far.
     length: u64,
-    /// More frames of it come.
+    /// More frames of the message follow.
     goes_on: bool,
     /// The frame is the last of a message.
     ends: bool,
-    /// This is not how a client speaks.
+    /// The bytes are not valid frames of a client.
     is_broken: bool,
 }
 
 impl Frames {
-    /// How large a share the message needs.
+    /// The size of the share that the message needs.
     fn wanted(&self) -> usize {
         let length = usize::try_from(self.length).unwrap_or(usize::MAX);
         match length > FREE {
-            // What is too long is refused by the reader.
+            // The reader refuses a message that is too long.
             true if length > self.longest => 0,
-            // How long it gets is not known.
+            // The final length is not known.
             true if self.goes_on => step(length, self.longest),
             true => length,
             false => 0,
         }
     }
 
-    /// Goes on to the end of a head or of a frame, and says whether a message is whole.
+    /// Advances to the end of a head or of a frame. Returns whether a message is complete.
     fn advance<'b>(&mut self, bytes: &'b [u8]) -> (&'b [u8], bool) {
         let Some(left) = self.left else {
             let (byte, rest) =
@@ -278,7 +277,7 @@ impl Frames {
         self.ends
     }
 
-    /// The message is over. Says whether it was large.
+    /// Ends the message. Returns whether it was large.
     fn finish(&mut self) -> bool {
         let length = std::mem::take(&mut self.length);
         length > FREE as u64

@@ -1,4 +1,4 @@
-//! The description of the server for programs (OpenAPI 3.1) and for people.
+//! The description of the API: OpenAPI 3.1 for programs, and a page for people.
 
 mod schemas;
 
@@ -21,12 +21,11 @@ use super::body::json_text;
 use super::rest::Answer;
 use super::routes::{Act, Gives, PLACES, Parameter, Place, Shape, of};
 
-/// Any JSON.
 pub(super) fn anything(_generator: &mut SchemaGenerator) -> Schema {
     json_schema!({})
 }
 
-/// An answer to a request. The path names the request, so that the body need not.
+/// An answer to a request. The path names the request, so the body may omit it.
 pub(super) struct Settlement;
 
 impl JsonSchema for Settlement {
@@ -43,62 +42,62 @@ impl JsonSchema for Settlement {
     }
 }
 
-/// Some events of a session, and how it stands.
+/// A page of a session's events.
 #[derive(JsonSchema)]
-#[expect(dead_code, reason = "it is written as text; this is its schema")]
+#[expect(dead_code, reason = "written as text; only used for its schema")]
 struct EventPage {
-    /// In order.
+    /// The events, in order.
     events: Vec<Event<'static>>,
-    /// The `after` of the next page.
+    /// The value of `after` for the next page.
     next: u64,
-    /// The number of the last event.
+    /// The number of the last event in the log.
     last: u64,
-    /// Nothing more will come.
+    /// The session has ended and no more events will come.
     ended: bool,
-    /// `exact`, or what is missing.
+    /// `exact`, or the events that are missing.
     resume: Value,
 }
 
-/// What is installed, as `agentwire agents --json` has it.
+/// The installed agents, as `agentwire agents --json` prints them.
 pub(super) fn agents(_generator: &mut SchemaGenerator) -> Schema {
     let agent = json!({
         "type": "object",
         "required": ["name", "standing", "drivers", "install", "configured"],
         "properties": {
             "name": { "type": "string" },
-            "path": { "type": "string", "description": "where it is" },
-            "error": { "type": "string", "description": "why it is nowhere" },
+            "path": { "type": "string", "description": "path of the program" },
+            "error": { "type": "string", "description": "why the program was not found" },
             "version": { "type": "string" },
-            "standing": { "type": "string", "description": "how its version stands to those tested" },
+            "standing": { "type": "string", "description": "how its version compares to the tested ones" },
             "problems": {
                 "type": "array",
-                "description": "what is known to be wrong with that version",
+                "description": "known problems of that version",
                 "items": {
                     "type": "object",
                     "required": ["what", "remedy", "fatal"],
                     "properties": {
                         "what": { "type": "string" },
                         "remedy": { "type": "string", "description": "what to do" },
-                        "fatal": { "type": "boolean", "description": "whether sessions cannot work with it" },
+                        "fatal": { "type": "boolean", "description": "whether it makes sessions impossible" },
                     },
                 },
             },
             "login": {
                 "enum": ["signedIn", "notSignedIn", "notTold"],
-                "description": "whether it is signed in, as far as it tells",
+                "description": "whether it is signed in, as far as it reports that",
             },
-            "loginMethod": { "type": "string", "description": "by what: apiKey, token, account or cloud" },
+            "loginMethod": { "type": "string", "description": "how it is signed in: apiKey, token, account or cloud" },
             "keyVariable": {
                 "type": "string",
-                "description": "the variable that has a key, of a program that does not tell its login",
+                "description": "the environment variable that has a key, if the program does not report its login",
             },
             "drivers": {
                 "type": "array",
                 "items": { "type": "string" },
-                "description": "how it can be driven; the first is the default",
+                "description": "the available drivers; the first is the default",
             },
-            "variable": { "type": "string", "description": "names another program" },
-            "install": { "type": "string", "description": "how to get it" },
+            "variable": { "type": "string", "description": "the environment variable that names another program" },
+            "install": { "type": "string", "description": "how to install it" },
             "configured": { "type": "boolean", "description": "whether the settings name it" },
         },
     });
@@ -109,7 +108,6 @@ pub(super) fn agents(_generator: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// The document.
 pub fn openapi() -> Value {
     let mut schemas = Schemas::new();
     let mut paths = Map::new();
@@ -176,7 +174,7 @@ fn described(place: &Place, act: &Act, schemas: &mut Schemas) -> Value {
     put("parameters", json!(parameters));
     if let Some(body) = act.body {
         let known = schemas.taken(body);
-        // What stops an agent is never refused for its form.
+        // A request that stops an agent is never refused for its form.
         let schema = match act.needs_body {
             true => known,
             false => {
@@ -213,7 +211,9 @@ fn described(place: &Place, act: &Act, schemas: &mut Schemas) -> Value {
 fn parameter(parameter: &Parameter, place: &str) -> Value {
     let (name, about) = (parameter.name, parameter.about);
     let about = match parameter.range.filter(|_| parameter.is_cut) {
-        Some((from, to)) => format!("{about}, {from} to {to}; a number beyond that is cut to it"),
+        Some((from, to)) => {
+            format!("{about}, {from} to {to}; a number outside this range is clamped to it")
+        }
         None => about.to_owned(),
     };
     json!({ "name": name, "in": place, "description": about, "schema": schema(parameter) })
@@ -238,7 +238,7 @@ fn schema(parameter: &Parameter) -> Value {
     Value::Object(schema)
 }
 
-/// An answer, with what its head has.
+/// A response, with its headers.
 fn answer(act: &Act, mut answer: Value) -> Value {
     if let Some(fields) = answer.as_object_mut().filter(|_| !act.tells.is_empty()) {
         let header = |it: &Parameter| json!({ "description": it.about, "schema": schema(it) });
@@ -259,7 +259,7 @@ fn given(act: &Act, schemas: &mut Schemas) -> Value {
             })
         }
         Gives::Text(kind) => json!({ *kind: { "schema": { "type": "string" } } }),
-        Gives::Socket | Gives::Unified => return json!({ "description": "The wire is open" }),
+        Gives::Socket | Gives::Unified => return json!({ "description": "The connection is open" }),
     };
     json!({ "description": "Done", "content": content })
 }

@@ -1,5 +1,5 @@
-//! The page at `/`: signs a browser in, and lists what there is. Its files hold no secret and are open
-//! to all; what it shows it asks for with the token, as any client does.
+//! The page at `/`: signs a browser in and lists the sessions. Its files contain no secrets and need no
+//! token; it loads its data with the token, like any client.
 
 use std::time::Instant;
 
@@ -18,12 +18,12 @@ use super::problem::Problem;
 use super::rest::Answer;
 use crate::tokens::{Caller, Scope};
 
-/// Only what comes from here runs, and it reaches nobody else.
+/// Only this server's own code runs, and it can connect only to this server.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
                       require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// The longest body by which a browser signs in.
+/// The longest sign-in body, in bytes.
 const LIMIT: usize = 1 << 10;
 
 /// `GET /`
@@ -47,23 +47,23 @@ fn file(kind: &'static str, text: &'static str) -> Response {
     (headers, text).into_response()
 }
 
-/// By what a browser signs in.
+/// A browser's request to sign in.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct SignIn {
-    /// That of the address which `agentwire serve --open` opened; good once, for 30 s.
+    /// The ticket from the address that `agentwire serve --open` opened; valid once, for 30 s.
     ticket: String,
 }
 
-/// What it then comes with.
+/// The result of signing in.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct SignedIn {
-    /// The operator's own.
+    /// The operator's own token.
     token: String,
 }
 
-/// A ticket by which one browser signs in as the operator; none where nobody need.
+/// A ticket with which one browser signs in as the operator; nothing if the server needs no tokens.
 pub(super) fn ticket(app: &App) -> Option<String> {
     app.entrance.tokens.as_ref()?;
     let operator = Caller::without_token("operator", Scope::Admin);
@@ -73,12 +73,12 @@ pub(super) fn ticket(app: &App) -> Option<String> {
 /// `POST /v1/sign-in`
 pub(super) async fn sign_in(State(app): State<App>, body: Body) -> Answer {
     let Some(tokens) = &app.entrance.tokens else {
-        return Err(Problem::invalid("this server asks for no token"));
+        return Err(Problem::invalid("this server needs no token"));
     };
-    // Who has no ticket hears nothing else, whatever it sent.
+    // Without a valid ticket, every body gets the same answer.
     let given = object::<SignIn>(&app, body, LIMIT).await.ok();
     if given.and_then(|given| app.sign_ins.redeem(&given.value.ticket, Instant::now())).is_none() {
-        let why = "the ticket is used up or too old";
+        let why = "the ticket has been used or has expired";
         tracing::info!(why, "client refused");
         return Err(Problem::unauthorized(why));
     }

@@ -1,4 +1,4 @@
-//! Errors as clients of HTTP read them: `application/problem+json` with a code of ours.
+//! Errors over HTTP: `application/problem+json` with agentwire's own code.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use serde::Serialize;
 
-/// An answer that is an error.
+/// An error response.
 #[derive(Debug)]
 pub(crate) struct Problem {
     status: StatusCode,
@@ -32,7 +32,6 @@ impl Problem {
         Self { status, error: GatewayError::new(code, message) }
     }
 
-    /// In words.
     pub(crate) fn message(&self) -> &str {
         &self.error.message
     }
@@ -65,12 +64,12 @@ impl Problem {
     }
 
     pub(crate) fn no_route() -> Self {
-        let message = "there is nothing at this path; /docs lists what there is";
+        let message = "no such path; see /docs for all paths";
         Self::new(StatusCode::NOT_FOUND, ErrorCode::UnknownMethod, message)
     }
 
     pub(crate) fn no_method() -> Self {
-        let message = "this path does not take that method; /docs lists what there is";
+        let message = "this path does not support that method; see /docs for all paths";
         Self::new(StatusCode::METHOD_NOT_ALLOWED, ErrorCode::UnknownMethod, message)
     }
 }

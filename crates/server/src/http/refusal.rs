@@ -1,4 +1,4 @@
-//! What a client hears for whom there is no place.
+//! The response to a client when the server is full.
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 
-/// How long it may take to say so.
+/// How long sending the response may take.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Tells a client to come back later, and lets it finish its sentence: a wire that is cut in the midst
-/// of what it says takes the answer with it.
+/// Tells a client to come back later, and reads what it still sends: closing the connection before that
+/// could discard the response.
 pub(super) async fn refuse(stream: TcpStream, tls: Option<TlsAcceptor>) {
     let _ = tokio::time::timeout(PATIENCE, async {
         match tls {
@@ -21,7 +21,7 @@ pub(super) async fn refuse(stream: TcpStream, tls: Option<TlsAcceptor>) {
     .await;
 }
 
-/// The same in passing, where too many are being refused already.
+/// The same without waiting, for when too many clients are being refused already.
 pub(super) fn dismiss(stream: &TcpStream) {
     let _ = stream.try_write(answer().as_bytes());
 }

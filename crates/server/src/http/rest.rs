@@ -1,4 +1,4 @@
-//! Sessions over REST: begin, list, tell, change, and what is wanted of them.
+//! The REST API for sessions.
 
 use std::str::FromStr as _;
 use std::sync::Arc;
@@ -27,18 +27,18 @@ use super::problem::Problem;
 use super::{App, authorization};
 use crate::tokens::{Caller, Scope};
 
-/// How long whoever ends a session waits for its end. An agent that heeds nothing takes a few seconds.
+/// How long to wait for the end of a session. An agent that ignores everything takes a few seconds.
 const END_LIMIT: Duration = Duration::from_secs(20);
 
-/// How often it is looked whether a session that has ended can be forgotten.
+/// How often to check whether an ended session can be deleted.
 const END_LOOK: Duration = Duration::from_millis(20);
 
-/// How long it is taken for known what agents there are.
+/// How long the list of installed agents is cached.
 const AGENTS_KNOWN: Duration = Duration::from_secs(30);
 
 pub(super) type Answer = Result<Response, Problem>;
 
-/// Reads a session's id: a UUID.
+/// Reads a session id, a UUID.
 pub(super) fn session_id(text: &str) -> Result<SessionId, Problem> {
     match uuid::Uuid::from_str(text) {
         Ok(id) => Ok(SessionId::from(id.to_string())),
@@ -79,7 +79,7 @@ pub(super) async fn create(
     Ok(response)
 }
 
-/// The key that makes a request count once, among those of its owner.
+/// The idempotency key of a request, unique to its owner.
 pub(super) fn key(headers: &HeaderMap, owner: &str) -> Result<Option<String>, Problem> {
     let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
     let key = value.to_str().ok().filter(|key| NewSession::is_key(key));
@@ -96,7 +96,7 @@ pub(super) fn key(headers: &HeaderMap, owner: &str) -> Result<Option<String>, Pr
 #[serde(rename_all = "camelCase")]
 struct ListQuery {
     limit: Option<String>,
-    /// The last session of the page before.
+    /// The last session of the previous page.
     after: Option<String>,
     #[serde(default)]
     live: bool,
@@ -111,7 +111,7 @@ pub(super) async fn list(State(app): State<App>, uri: Uri) -> Answer {
     Ok(json(StatusCode::OK, &listed))
 }
 
-/// How much of a list is wanted. What is too much is cut down, however much it is.
+/// The page size. Any number is clamped to `1..=most`, however large it is.
 pub(super) fn page_size(wanted: Option<&str>, usual: usize, most: usize) -> Result<usize, Problem> {
     let Some(wanted) = wanted else { return Ok(usual) };
     match wanted.is_empty() || !wanted.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -134,12 +134,12 @@ pub(super) async fn forget(
     authorization::need(&caller, Scope::Admin)?;
     let id = session_id(&id)?;
     let begun = Instant::now();
-    // One that runs is stopped first. Its end may take a moment to reach everybody here.
+    // A running session is stopped first. Its end may take a moment to become visible everywhere.
     while end(&app, &id).await?.state != SessionState::Ended
         || app.hub().forget(vec![id.clone()]).await?.is_empty()
     {
         if begun.elapsed() >= END_LIMIT {
-            let message = format!("session {id} does not end; try again later");
+            let message = format!("session {id} has not ended yet; try again later");
             return Err(GatewayError::new(ErrorCode::Conflict, message).into());
         }
         tokio::time::sleep(END_LOOK).await;
@@ -172,7 +172,7 @@ pub(super) async fn prompt(
 ) -> Answer {
     authorization::need(&caller, Scope::Drive)?;
     let Taken { value: prompt, share } = object::<Prompt>(&app, body, LARGE).await?;
-    // What a prompt says of itself goes before what is said beside it, however that looks.
+    // The prompt's own `messageId` takes precedence over the header, even over an invalid one.
     let key = if prompt.message_id.is_none() { key(&headers, caller.id())? } else { None };
     let (id, share) = (session_id(&id)?, share.map(Arc::new));
     let command = Command::Prompt(prompt);
@@ -188,7 +188,7 @@ pub(super) async fn interrupt(
     body: Body,
 ) -> Answer {
     authorization::need(&caller, Scope::Drive)?;
-    // What stops is never refused for its form.
+    // A request that stops something is never refused for its form.
     let text = text(&app, body, FREE).await.map(|taken| taken.value).unwrap_or_default();
     let InterruptFields { cancel_queued } = read(&text).unwrap_or_default();
     let command = Command::Interrupt { cancel_queued };
@@ -209,7 +209,7 @@ pub(super) async fn stop(
     Ok(json(StatusCode::OK, &end(&app, &id).await?))
 }
 
-/// Ends a session, waits until it is over, and tells how it stands then.
+/// Ends a session, waits until it has ended, and returns its summary.
 pub(super) async fn end(app: &App, id: &SessionId) -> Result<SessionSummary, GatewayError> {
     let Ok(session) = app.hub().session(id) else {
         let summary = app.hub().summary(id).await?;
@@ -220,11 +220,11 @@ pub(super) async fn end(app: &App, id: &SessionId) -> Result<SessionSummary, Gat
         return Err(GatewayError::new(ErrorCode::Conflict, message));
     };
     match session.send(Command::Stop).await {
-        // It came to its end by itself.
+        // It ended on its own.
         Ok(_) | Err(GatewayError { code: ErrorCode::Conflict, .. }) => {}
         Err(error) => return Err(error),
     }
-    // One whose end cannot be written goes on ending.
+    // A session whose end cannot be stored keeps trying.
     let _ = tokio::time::timeout(END_LIMIT, session.ended()).await;
     app.hub().summary(id).await
 }
@@ -257,11 +257,11 @@ pub(super) async fn rewind(
     Ok(json(StatusCode::OK, &reply))
 }
 
-/// What the agent says.
+/// The agent's answer to a query.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "QueryResult")]
 pub(super) struct Queried {
-    /// As the agent has it.
+    /// The result as the agent has it.
     result: Json<'static>,
 }
 
@@ -281,8 +281,8 @@ pub(super) async fn ask(
     Ok(json(StatusCode::OK, &Queried { result }))
 }
 
-/// Wants something of a session that runs here. It holds the share of the body, not the request that waits
-/// for the answer.
+/// Sends a command to a session that runs here. The command holds the share of the body, not the request
+/// that waits for the reply.
 pub(super) async fn order(
     app: &App,
     caller: &Caller,
@@ -294,27 +294,27 @@ pub(super) async fn order(
     Ok(app.hub().order(id, &caller.client(), command, None, share).await?)
 }
 
-/// A ticket, sent as the WebSocket subprotocol `ticket.T` beside `agentwire`.
+/// A ticket, sent as the WebSocket subprotocol `ticket.T` next to `agentwire`.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Ticket {
-    /// Good once.
+    /// Valid once.
     ticket: String,
-    /// For so many seconds.
+    /// How many seconds it is valid.
     expires_in: u64,
 }
 
 /// `POST /v1/tickets`
 pub(super) async fn ticket(State(app): State<App>, Extension(caller): Extension<Caller>) -> Answer {
     let ticket = app.tickets.issue(caller, Instant::now()).ok_or_else(|| {
-        GatewayError::new(ErrorCode::Overloaded, "too many tickets are out; try again later")
+        GatewayError::new(ErrorCode::Overloaded, "too many unused tickets; try again later")
     })?;
     Ok(json(StatusCode::CREATED, &Ticket { ticket, expires_in: 30 }))
 }
 
 /// `GET /v1/agents`
 pub(super) async fn agents(State(app): State<App>) -> Answer {
-    // To look starts programs: once for all who ask, and not again soon.
+    // Looking up agents starts programs, so it is done once for all callers and cached.
     let mut known = app.agents.lock().await;
     let found = match known.take() {
         Some((at, found)) if at.elapsed() < AGENTS_KNOWN => (at, found),
@@ -325,37 +325,37 @@ pub(super) async fn agents(State(app): State<App>) -> Answer {
     Ok(answer)
 }
 
-/// How the server stands.
+/// The status of the server.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ServerStatus {
-    /// Of agentwire.
+    /// The version of agentwire.
     version: &'static str,
-    /// Since it began.
+    /// Seconds since the server started.
     uptime_seconds: u64,
-    /// How many run here.
+    /// How many sessions run here.
     sessions: usize,
-    /// How many requests wait for an answer.
+    /// How many requests are waiting for an answer.
     open_requests: u64,
-    /// What the client may do.
+    /// The scope of the client's token.
     scope: &'static str,
-    /// Whose token it came with.
+    /// The name of the client's token.
     name: String,
-    /// What holds the processes of an agent together.
+    /// How an agent's processes are contained.
     containment: ContainmentStatus,
 }
 
-/// What holds the processes of an agent together.
+/// How an agent's processes are contained.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct ContainmentStatus {
     /// `namespace`: a pid namespace, in which agentwire's own files are hidden; `keeper`: a process that
-    /// watches over them; `processGroup`: neither.
+    /// watches the agent's processes; `processGroup`: neither.
     kind: &'static str,
-    /// Why it is no better one.
+    /// Why a stronger containment is not available.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
-    /// What an agent could undo all the same.
+    /// What an agent could still circumvent.
     #[serde(skip_serializing_if = "Option::is_none")]
     caveat: Option<&'static str>,
 }

@@ -1,4 +1,4 @@
-//! What is where: one table, from which the router and the OpenAPI document are made.
+//! The routes: one table, from which the router and the OpenAPI document are made.
 
 use agentwire_protocol::command::{InterruptFields, QueryFields, RewindFields};
 use agentwire_protocol::reply::{
@@ -14,50 +14,48 @@ use super::problem::Problem;
 use super::{App, auth, board, events, inbox, metrics, openapi, page, rest, socket};
 use crate::tokens::Scope;
 
-/// What is at a path.
 pub(super) struct Place {
     pub(super) path: &'static str,
     pub(super) methods: fn() -> MethodRouter<App>,
     pub(super) acts: &'static [Act],
 }
 
-/// What a method does there.
+/// An operation: what a method does at a path.
 pub(super) struct Act {
     pub(super) method: &'static str,
-    /// By which programs call it.
+    /// The `operationId`.
     pub(super) name: &'static str,
-    /// What a client needs; none if anybody may.
+    /// The scope that the client needs; none if no token is needed.
     pub(super) scope: Option<Scope>,
     pub(super) summary: &'static str,
     pub(super) query: &'static [Parameter],
-    /// What the head of the request may have.
+    /// The request headers.
     pub(super) headers: &'static [Parameter],
     pub(super) body: Option<Shape>,
     pub(super) needs_body: bool,
     pub(super) status: u16,
     pub(super) gives: Gives,
-    /// Another status, without a body, and when it comes.
+    /// Another status, without a body, and when it is sent.
     pub(super) or: Option<(u16, &'static str)>,
-    /// What the head of the answer has.
+    /// The response headers.
     pub(super) tells: &'static [Parameter],
 }
 
-/// What a query or a head may have.
+/// A parameter in a query or a header.
 pub(super) struct Parameter {
     pub(super) name: &'static str,
     pub(super) about: &'static str,
-    /// The type in JSON Schema, and the bounds: of numbers, or of the length of a text.
+    /// The JSON Schema type, and the limits: of a number, or of the length of a text.
     pub(super) kind: &'static str,
     pub(super) range: Option<(u64, u64)>,
-    /// A number beyond the range is cut to it, not refused.
+    /// A number outside the range is clamped to it, not refused.
     pub(super) is_cut: bool,
     pub(super) values: &'static [&'static str],
 }
 
-/// The schema of something.
 pub(super) type Shape = fn(&mut SchemaGenerator) -> Schema;
 
-/// What an answer is.
+/// The kind of a response.
 pub(super) enum Gives {
     Json(Shape),
     /// A page of events, or a stream.
@@ -68,7 +66,6 @@ pub(super) enum Gives {
     Unified,
 }
 
-/// The schema of that type.
 pub(super) fn of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     generator.subschema_for::<T>()
 }
@@ -100,7 +97,7 @@ const fn number(name: &'static str, about: &'static str, from: u64, to: u64) -> 
     Parameter { name, about, kind: "integer", range: Some((from, to)), is_cut: false, values: &[] }
 }
 
-/// A number that is cut to what is served at most.
+/// A number that is clamped to its range.
 const fn amount(name: &'static str, about: &'static str, from: u64, to: u64) -> Parameter {
     Parameter { is_cut: true, ..number(name, about, from, to) }
 }
@@ -115,24 +112,25 @@ const fn word(
 
 const MOST: u64 = u64::MAX;
 const PROFILE: Parameter =
-    word("profile", "core has only the specification's twelve types", &["core", "full"]);
-const AFTER: Parameter = number("after", "the number of the last event that is known", 0, MOST);
+    word("profile", "core shows only the specification's twelve event types", &["core", "full"]);
+const AFTER: Parameter =
+    number("after", "the number of the last event that the client has", 0, MOST);
 const KEY: Parameter = Parameter {
     range: Some((1, NewSession::KEY_LIMIT as u64)),
     is_cut: false,
-    ..word("Idempotency-Key", "what is sent again under the same key counts once", &[])
+    ..word("Idempotency-Key", "a request sent again with the same key counts once", &[])
 };
 const RESUME: Parameter =
     word("Agentwire-Resume", "exact, or missing FROM-TO: events that this log does not have", &[]);
 
-/// Everything that is served at the main address.
+/// All routes of the main address.
 pub(super) const PLACES: &[Place] = &[
     Place {
         path: "/healthz",
         methods: || get(rest::healthz),
         acts: &[Act {
             gives: Gives::Text("text/plain"),
-            ..act("get", "health", None, "Whether the server lives")
+            ..act("get", "health", None, "Check that the server is up")
         }],
     },
     Place {
@@ -140,7 +138,7 @@ pub(super) const PLACES: &[Place] = &[
         methods: || get(page::page),
         acts: &[Act {
             gives: Gives::Text("text/html"),
-            ..act("get", "getPage", None, "The page, for browsers")
+            ..act("get", "getPage", None, "The web page")
         }],
     },
     Place {
@@ -148,7 +146,7 @@ pub(super) const PLACES: &[Place] = &[
         methods: || get(page::script),
         acts: &[Act {
             gives: Gives::Text("text/javascript"),
-            ..act("get", "getPageScript", None, "What the page runs")
+            ..act("get", "getPageScript", None, "The script of the web page")
         }],
     },
     Place {
@@ -156,7 +154,7 @@ pub(super) const PLACES: &[Place] = &[
         methods: || get(page::style),
         acts: &[Act {
             gives: Gives::Text("text/css"),
-            ..act("get", "getPageStyle", None, "How the page looks")
+            ..act("get", "getPageStyle", None, "The style sheet of the web page")
         }],
     },
     Place {
@@ -169,7 +167,7 @@ pub(super) const PLACES: &[Place] = &[
                 "post",
                 "signIn",
                 None,
-                "Trades the ticket of serve --open for the operator's token",
+                "Exchange a ticket from serve --open for the operator's token",
             )
         }],
     },
@@ -179,23 +177,23 @@ pub(super) const PLACES: &[Place] = &[
         acts: &[
             Act {
                 query: &[
-                    amount("limit", "how many", 1, 500),
-                    word("after", "the last session of the page before", &[]),
+                    amount("limit", "page size", 1, 500),
+                    word("after", "the last session of the previous page", &[]),
                     Parameter {
                         kind: "boolean",
-                        ..word("live", "only those that have not ended", &[])
+                        ..word("live", "only sessions that have not ended", &[])
                     },
                 ],
                 gives: Gives::Json(of::<SessionList>),
-                ..act("get", "listSessions", Some(Scope::Watch), "Sessions, newest first")
+                ..act("get", "listSessions", Some(Scope::Watch), "List sessions, newest first")
             },
             Act {
                 headers: &[KEY],
                 body: Some(of::<SessionRequest>),
                 status: 201,
-                tells: &[word("Location", "where the session is", &[])],
+                tells: &[word("Location", "the path of the session", &[])],
                 gives: Gives::Json(of::<SessionSummary>),
-                ..act("post", "createSession", Some(Scope::Drive), "Begins or resumes a session")
+                ..act("post", "createSession", Some(Scope::Drive), "Start or resume a session")
             },
         ],
     },
@@ -205,7 +203,7 @@ pub(super) const PLACES: &[Place] = &[
         acts: &[
             Act {
                 gives: Gives::Json(of::<SessionDetails>),
-                ..act("get", "getSession", Some(Scope::Watch), "A session")
+                ..act("get", "getSession", Some(Scope::Watch), "Show a session")
             },
             Act {
                 body: Some(of::<Configure>),
@@ -214,14 +212,14 @@ pub(super) const PLACES: &[Place] = &[
                     "patch",
                     "configureSession",
                     Some(Scope::Drive),
-                    "Changes the model or the mode of a session",
+                    "Change the model or the mode of a session",
                 )
             },
             act(
                 "delete",
                 "forgetSession",
                 Some(Scope::Admin),
-                "Stops a session if it runs, and forgets it",
+                "Stop a session if it is running, and delete it",
             ),
         ],
     },
@@ -231,19 +229,24 @@ pub(super) const PLACES: &[Place] = &[
         acts: &[Act {
             query: &[
                 AFTER,
-                amount("limit", "how many, on a page", 1, 10_000),
-                amount("wait", "for how many seconds a page waits for its first event", 0, 60),
+                amount("limit", "page size", 1, 10_000),
+                amount("wait", "how many seconds a page waits for its first event", 0, 60),
                 PROFILE,
             ],
-            headers: &[number("Last-Event-ID", "the same as after, and wins over it", 0, MOST)],
+            headers: &[number(
+                "Last-Event-ID",
+                "the same as after; takes precedence over it",
+                0,
+                MOST,
+            )],
             gives: Gives::Events,
-            or: Some((204, "A stream has nothing more to give: the session is over")),
+            or: Some((204, "A stream has nothing more to send: the session has ended")),
             tells: &[RESUME],
             ..act(
                 "get",
                 "listEvents",
                 Some(Scope::Watch),
-                "Events: a page, or a stream with Accept: text/event-stream",
+                "Read events: a page, or a stream with Accept: text/event-stream",
             )
         }],
     },
@@ -255,7 +258,7 @@ pub(super) const PLACES: &[Place] = &[
             status: 101,
             gives: Gives::Unified,
             tells: &[RESUME],
-            ..act("get", "openSession", Some(Scope::Watch), "WebSocket: events, and commands")
+            ..act("get", "openSession", Some(Scope::Watch), "WebSocket: events and commands")
         }],
     },
     Place {
@@ -266,7 +269,7 @@ pub(super) const PLACES: &[Place] = &[
             body: Some(of::<Prompt>),
             status: 202,
             gives: Gives::Json(of::<PromptResult>),
-            ..act("post", "promptSession", Some(Scope::Drive), "Gives a session a prompt")
+            ..act("post", "promptSession", Some(Scope::Drive), "Send a prompt to a session")
         }],
     },
     Place {
@@ -280,7 +283,7 @@ pub(super) const PLACES: &[Place] = &[
                 "post",
                 "interruptSession",
                 Some(Scope::Drive),
-                "Stops the turn; the session stays",
+                "Stop the turn; the session stays open",
             )
         }],
     },
@@ -289,7 +292,7 @@ pub(super) const PLACES: &[Place] = &[
         methods: || post(rest::stop),
         acts: &[Act {
             gives: Gives::Json(of::<SessionSummary>),
-            ..act("post", "stopSession", Some(Scope::Drive), "Ends a session")
+            ..act("post", "stopSession", Some(Scope::Drive), "End a session")
         }],
     },
     Place {
@@ -300,7 +303,7 @@ pub(super) const PLACES: &[Place] = &[
                 "post",
                 "finishSession",
                 Some(Scope::Drive),
-                "Ends a session once its work is done",
+                "End a session once its work is done",
             )
         }],
     },
@@ -314,7 +317,7 @@ pub(super) const PLACES: &[Place] = &[
                 "post",
                 "rewindSession",
                 Some(Scope::Drive),
-                "Puts files back to what they were at a message",
+                "Restore files to their state at a message",
             )
         }],
     },
@@ -324,12 +327,7 @@ pub(super) const PLACES: &[Place] = &[
         acts: &[Act {
             body: Some(of::<QueryFields>),
             gives: Gives::Json(of::<rest::Queried>),
-            ..act(
-                "post",
-                "querySession",
-                Some(Scope::Drive),
-                "Asks a session's agent for something",
-            )
+            ..act("post", "querySession", Some(Scope::Drive), "Query a session's agent")
         }],
     },
     Place {
@@ -338,7 +336,7 @@ pub(super) const PLACES: &[Place] = &[
         acts: &[
             Act {
                 gives: Gives::Json(of::<OpenRequest>),
-                ..act("get", "getRequest", Some(Scope::Watch), "A request that waits for an answer")
+                ..act("get", "getRequest", Some(Scope::Watch), "Show an open request")
             },
             Act {
                 body: Some(of::<openapi::Settlement>),
@@ -346,7 +344,7 @@ pub(super) const PLACES: &[Place] = &[
                     "post",
                     "settleRequest",
                     Some(Scope::Approve),
-                    "Answers a request; requestId may be left out",
+                    "Answer a request; requestId may be omitted",
                 )
             },
         ],
@@ -355,13 +353,16 @@ pub(super) const PLACES: &[Place] = &[
         path: "/v1/requests",
         methods: || get(inbox::list),
         acts: &[Act {
-            query: &[word("state", "which", &["open"]), word("sessionId", "of one session", &[])],
+            query: &[
+                word("state", "state of the requests", &["open"]),
+                word("sessionId", "only requests of this session", &[]),
+            ],
             gives: Gives::Json(of::<RequestList>),
             ..act(
                 "get",
                 "listRequests",
                 Some(Scope::Watch),
-                "What agents ask and wait for, over all sessions",
+                "List the open requests of all sessions",
             )
         }],
     },
@@ -375,7 +376,7 @@ pub(super) const PLACES: &[Place] = &[
                 "post",
                 "createTicket",
                 Some(Scope::Watch),
-                "A ticket for one WebSocket of a browser, good for 30 s",
+                "Create a ticket for one WebSocket of a browser, valid for 30 s",
             )
         }],
     },
@@ -384,7 +385,7 @@ pub(super) const PLACES: &[Place] = &[
         methods: || get(rest::agents),
         acts: &[Act {
             gives: Gives::Json(openapi::agents),
-            ..act("get", "listAgents", Some(Scope::Watch), "Which agents are installed")
+            ..act("get", "listAgents", Some(Scope::Watch), "List the installed agents")
         }],
     },
     Place {
@@ -392,7 +393,7 @@ pub(super) const PLACES: &[Place] = &[
         methods: || get(rest::status),
         acts: &[Act {
             gives: Gives::Json(of::<rest::ServerStatus>),
-            ..act("get", "getStatus", Some(Scope::Watch), "How the server stands")
+            ..act("get", "getStatus", Some(Scope::Watch), "Show the status of the server")
         }],
     },
     Place {
@@ -400,12 +401,7 @@ pub(super) const PLACES: &[Place] = &[
         methods: || get(metrics::metrics),
         acts: &[Act {
             gives: Gives::Text("text/plain"),
-            ..act(
-                "get",
-                "getMetrics",
-                Some(Scope::Watch),
-                "What the server counts of itself, for Prometheus",
-            )
+            ..act("get", "getMetrics", Some(Scope::Watch), "The server's metrics, for Prometheus")
         }],
     },
     Place {
@@ -413,7 +409,7 @@ pub(super) const PLACES: &[Place] = &[
         methods: || get(openapi::document),
         acts: &[Act {
             gives: Gives::Json(openapi::anything),
-            ..act("get", "getOpenapi", Some(Scope::Watch), "This description")
+            ..act("get", "getOpenapi", Some(Scope::Watch), "This API description")
         }],
     },
     Place {
@@ -421,7 +417,7 @@ pub(super) const PLACES: &[Place] = &[
         methods: || get(openapi::page),
         acts: &[Act {
             gives: Gives::Text("text/html"),
-            ..act("get", "getDocs", Some(Scope::Watch), "This description, to be read")
+            ..act("get", "getDocs", Some(Scope::Watch), "This API description, as a web page")
         }],
     },
     Place {
@@ -431,7 +427,7 @@ pub(super) const PLACES: &[Place] = &[
             headers: &[KEY],
             body: Some(of::<board::Create>),
             gives: Gives::Json(of::<board::Shown>),
-            ..act("post", "createBoardSession", Some(Scope::Drive), "Board: begins a session")
+            ..act("post", "createBoardSession", Some(Scope::Drive), "Board: start a session")
         }],
     },
     Place {
@@ -439,7 +435,7 @@ pub(super) const PLACES: &[Place] = &[
         methods: || get(board::show),
         acts: &[Act {
             gives: Gives::Json(of::<board::Shown>),
-            ..act("get", "getBoardSession", Some(Scope::Watch), "Board: a session")
+            ..act("get", "getBoardSession", Some(Scope::Watch), "Board: show a session")
         }],
     },
     Place {
@@ -447,11 +443,11 @@ pub(super) const PLACES: &[Place] = &[
         methods: || get(board::events),
         acts: &[Act {
             query: &[
-                number("offset", "how many to pass over", 0, MOST),
-                amount("limit", "how many", 1, 1000),
+                number("offset", "how many events to skip", 0, MOST),
+                amount("limit", "page size", 1, 1000),
             ],
             gives: Gives::Json(of::<board::EventPage>),
-            ..act("get", "listBoardEvents", Some(Scope::Watch), "Board: events")
+            ..act("get", "listBoardEvents", Some(Scope::Watch), "Board: list events")
         }],
     },
     Place {
@@ -459,7 +455,7 @@ pub(super) const PLACES: &[Place] = &[
         methods: || post(board::cancel),
         acts: &[Act {
             gives: Gives::Json(of::<board::Shown>),
-            ..act("post", "cancelBoardSession", Some(Scope::Drive), "Board: stops a session")
+            ..act("post", "cancelBoardSession", Some(Scope::Drive), "Board: stop a session")
         }],
     },
     Place {
@@ -491,18 +487,19 @@ pub(super) const PLACES: &[Place] = &[
     },
 ];
 
-/// Whether anybody may ask that, without a token.
+/// Whether this request needs no token.
 pub(super) fn is_open(method: &Method, path: &str) -> bool {
     let place = PLACES.iter().find(|place| place.path == path);
     let acts = place.map(|place| place.acts).unwrap_or_default();
     let is_same = |act: &Act| method.as_str().eq_ignore_ascii_case(act.method);
-    // Of the API nothing is open but what is named; elsewhere a wrong method may hear that it is one.
+    // Under /v1/, only the listed methods are open. At other open paths, any method is let through, so that
+    // a wrong one gets 405.
     !acts.is_empty()
         && acts.iter().all(|act| act.scope.is_none())
         && (!path.starts_with("/v1/") || acts.iter().any(is_same))
 }
 
-/// Whether a WebSocket is there.
+/// Whether the path is a WebSocket.
 pub(super) fn is_socket(path: &str) -> bool {
     let is_at = |place: &&Place| {
         let (wanted, given) = (place.path.split('/'), path.split('/'));
@@ -513,7 +510,6 @@ pub(super) fn is_socket(path: &str) -> bool {
     acts.any(|act| matches!(act.gives, Gives::Socket | Gives::Unified))
 }
 
-/// All routes of the main address.
 pub(super) fn main(app: App) -> Router {
     let router = PLACES
         .iter()
@@ -521,7 +517,7 @@ pub(super) fn main(app: App) -> Router {
     guarded(router, app)
 }
 
-/// The insights address: that one wire.
+/// The only route of the insights address.
 pub(super) fn insights(app: App) -> Router {
     guarded(Router::new().route("/", get(socket::insights)), app)
 }

@@ -1,4 +1,4 @@
-//! WebSockets: a front of any dialect, served by the pump; each message is one text frame.
+//! WebSockets: any front, served by the pump; each message is one text frame.
 
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -33,19 +33,19 @@ use crate::read_budget::taken;
 use crate::serve::{Closing, Terms, serve};
 use crate::tokens::{Caller, Scope};
 
-/// How often a client is asked whether it is there.
+/// How often a client is pinged.
 const PING: Duration = Duration::from_secs(20);
 
-/// The longest message of a client that may only watch.
+/// The longest message of a client that may only watch, in bytes.
 pub(super) const WATCHER_LIMIT: usize = 64 << 10;
 
-/// The longest message of a client of the board.
+/// The longest message of a board client, in bytes.
 const BOARD_LIMIT: usize = 4 << 10;
 
-/// What a socket reads at once: clients say little, and each has such a buffer.
+/// How much a socket reads at once. Clients send little, and each has such a buffer.
 const READ_BUFFER: usize = 8 << 10;
 
-/// How much gathers before it is written, if more is there.
+/// How many bytes are collected before they are written, if more are ready.
 const WRITE_BUFFER: usize = 64 << 10;
 
 #[derive(Deserialize)]
@@ -111,16 +111,18 @@ pub(super) async fn board(
     Ok(speak(app, caller, Wire::Board, front, (upgraded(upgrade)?, meter)))
 }
 
-/// A request that may be none for a WebSocket.
+/// A request that may not be a WebSocket request.
 type Upgrade = Result<WebSocketUpgrade, WebSocketUpgradeRejection>;
 
-/// Refuses what is no request for a WebSocket.
+/// Refuses a request that is not a WebSocket request.
 fn upgraded(upgrade: Upgrade) -> Result<WebSocketUpgrade, Problem> {
-    upgrade.map_err(|why| Problem::invalid(format!("this is a WebSocket: {}", why.body_text())))
+    upgrade.map_err(|why| {
+        Problem::invalid(format!("this path needs a WebSocket request: {}", why.body_text()))
+    })
 }
 
-/// Bounds what a socket may take. What it has yet to write is one message at most beyond its buffer: the
-/// next is not begun before there is room.
+/// Limits a socket's buffers. At most one message waits beyond the write buffer: the next one is not
+/// started before there is room.
 fn bounded(upgrade: WebSocketUpgrade, longest: usize) -> WebSocketUpgrade {
     upgrade
         .protocols([auth::SUBPROTOCOL])
@@ -137,7 +139,7 @@ fn speak(
     mut front: impl Front + 'static,
     (upgrade, meter): (WebSocketUpgrade, Meter),
 ) -> axum::response::Response {
-    // Who may only watch has little to say, and on the board nobody has anything.
+    // A client that may only watch has little to send, and a board client has nothing.
     let longest = match (spoken, caller.scope) {
         (Wire::Board, _) => BOARD_LIMIT,
         (_, Scope::Watch) => WATCHER_LIMIT,
@@ -162,10 +164,10 @@ fn speak(
     })
 }
 
-/// How long a client that was told to go may take to read it.
+/// How long a client may take to read why it is disconnected.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// A socket as a wire of messages.
+/// Makes a connection of messages from a socket.
 fn wire(socket: WebSocket, app: App, caller: Caller, meter: Meter) -> Connection {
     let (mut sink, mut stream) = socket.split();
     let (said, incoming) = mpsc::channel(1);
@@ -179,7 +181,7 @@ fn wire(socket: WebSocket, app: App, caller: Caller, meter: Meter) -> Connection
                 let line = match message {
                     Ok(message @ (Message::Text(_) | Message::Binary(_))) => message.into_data(),
                     Ok(Message::Ping(_) | Message::Pong(_)) => continue,
-                    // It is answered by reading on.
+                    // Reading on answers it.
                     Ok(Message::Close(_)) => continue,
                     Err(error) => {
                         let _ = fault.set(fault_of(&error));
@@ -198,7 +200,7 @@ fn wire(socket: WebSocket, app: App, caller: Caller, meter: Meter) -> Connection
                     Some(false) => return,
                     None => {
                         let _ = fault.set(UNHEARD);
-                        // The pump does not listen, and learns of it this way.
+                        // The pump is not reading; this tells it.
                         return outgoing.fail();
                     }
                 }
@@ -235,7 +237,7 @@ fn wire(socket: WebSocket, app: App, caller: Caller, meter: Meter) -> Connection
                 };
                 let is_told = sink.send(closing(reason)).await.is_ok();
                 if is_told && fault.is_some() {
-                    // What it still sends would cut the wire before it has read why.
+                    // Closing at once while the client still sends could discard the reason.
                     tokio::time::sleep(LAST_WORDS).await;
                 }
                 return;
@@ -251,12 +253,12 @@ fn wire(socket: WebSocket, app: App, caller: Caller, meter: Meter) -> Connection
             };
             let is_taken = tokio::select! {
                 biased;
-                // It was given up.
+                // The pump has given up on the client.
                 () = lines.broken() => false,
                 is_taken = writing => is_taken,
             };
             if !is_taken {
-                // If the wire is whole, the client hears that this is no end of the session.
+                // If the connection still works, this tells the client that the session has not ended.
                 let reason = fault.get().copied().unwrap_or(UNSAID);
                 let _ = tokio::time::timeout(LAST_WORDS, sink.send(closing(reason))).await;
                 break;
@@ -267,19 +269,19 @@ fn wire(socket: WebSocket, app: App, caller: Caller, meter: Meter) -> Connection
     Connection::of(incoming, outgoing, reader, writer)
 }
 
-/// Gives a large message to the pump of the client, and says whether it was heard. Until then it holds
-/// its share: none if that takes too long, as with a client that does not read, and others wait.
+/// Passes a large message to the client's pump. Returns whether the pump took it, or `None` if that took
+/// too long while others wait for the message's share, as with a client that does not read.
 async fn heard_in_time(
     said: &mpsc::Sender<Incoming>,
     message: Incoming,
     pool: &Pool,
 ) -> Option<bool> {
-    // There is room for the next once it is heard.
+    // There is room for the next message once this one is taken.
     let heard = async { said.send(message).await.is_ok() && said.reserve().await.is_ok() };
     pool.unless_wanted(meter::STOPS.0, heard).await
 }
 
-/// Gives these lines to a socket. What is large is held until the client has it: others may wait for that.
+/// Writes lines to a socket. Large data is held until the client has it, and others may wait for that.
 async fn feed_in_time(
     sink: &mut SplitSink<WebSocket, Message>,
     lines: &Bytes,
@@ -295,7 +297,7 @@ async fn feed_in_time(
     taken(pool, lines.len(), whole).await.is_some_and(|given| given.is_ok())
 }
 
-/// Gives these lines to a socket, each as a message. They are slices of what is there: none is copied.
+/// Writes lines to a socket, each as a message, without copying them.
 async fn feed(sink: &mut SplitSink<WebSocket, Message>, lines: &Bytes) -> Result<(), axum::Error> {
     let mut from = 0;
     for end in memchr::memchr_iter(b'\n', lines) {
@@ -307,32 +309,32 @@ async fn feed(sink: &mut SplitSink<WebSocket, Message>, lines: &Bytes) -> Result
     Ok(())
 }
 
-/// Why a socket is closed, as the client is told.
+/// Why a socket is closed, as the client sees it.
 type Reason = (u16, &'static str);
 
-const STOPS: Reason = (close_code::AWAY, "the server stops");
-const UNSAID: Reason = (close_code::ERROR, "the events cannot be written");
-const UNHEARD: Reason = (close_code::AGAIN, "the message could not be taken in time");
+const STOPS: Reason = (close_code::AWAY, "the server is stopping");
+const UNSAID: Reason = (close_code::ERROR, "failed to send events");
+const UNHEARD: Reason = (close_code::AGAIN, "the message could not be processed in time");
 const REVOKED: Reason = (close_code::POLICY, "the token is no longer valid");
 
 fn closing((code, reason): Reason) -> Message {
     Message::Close(Some(CloseFrame { code, reason: Utf8Bytes::from_static(reason) }))
 }
 
-/// When clients are asked whether they are there, and it is looked whether they may be.
+/// When to ping clients and check that they may stay connected.
 fn beat() -> tokio::time::Interval {
     let mut beat = tokio::time::interval_at(tokio::time::Instant::now() + PING, PING);
     beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     beat
 }
 
-/// What a client did wrong, as it is told.
+/// What the client did wrong, as the client sees it.
 fn fault_of(error: &axum::Error) -> Reason {
     let error = std::error::Error::source(error);
     match error.and_then(|error| error.downcast_ref::<tungstenite::Error>()) {
         Some(tungstenite::Error::Capacity(_)) => (close_code::SIZE, "the message is too long"),
         Some(tungstenite::Error::Io(error)) if error.kind() == io::ErrorKind::TimedOut => {
-            (close_code::AGAIN, "the message took too long to come")
+            (close_code::AGAIN, "the message took too long to arrive")
         }
         Some(tungstenite::Error::Utf8(_)) => (close_code::INVALID, "the text is not UTF-8"),
         Some(_) | None => (close_code::PROTOCOL, "this is not the WebSocket protocol"),

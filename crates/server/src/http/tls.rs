@@ -1,4 +1,4 @@
-//! TLS: the certificate and its key, read and checked before anybody is served.
+//! TLS: reads and checks the certificate and its key before any client is served.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,6 @@ use tokio_rustls::rustls::pki_types::pem::{self, PemObject as _};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use tokio_rustls::rustls::{CertificateError, Error, RootCertStore, ServerConfig};
 
-/// What a wire is encrypted with.
 #[derive(Clone)]
 pub struct Tls {
     certificate: PathBuf,
@@ -30,14 +29,14 @@ impl fmt::Debug for Tls {
 }
 
 impl Tls {
-    /// Reads a certificate, with those that vouch for it after it, and its key. Both are PEM.
+    /// Reads a certificate chain (leaf first) and its key. Both are PEM.
     pub fn load(certificate: &Path, key: &Path) -> Result<Self, GatewayError> {
         let chain = CertificateDer::pem_file_iter(certificate)
             .and_then(Iterator::collect::<Result<Vec<_>, _>>)
             .map_err(|error| unread("certificate", certificate, &error))?;
         let (named, beside) = (certificate.display(), key.display());
         let [leaf, others @ ..] = chain.as_slice() else {
-            return Err(wrong(format!("{named} has no certificate in PEM")));
+            return Err(wrong(format!("{named} has no PEM certificate")));
         };
         let secret =
             PrivateKeyDer::from_pem_file(key).map_err(|error| unread("key", key, &error))?;
@@ -50,7 +49,7 @@ impl Tls {
             });
         let mut config = config.map_err(|error| match error {
             Error::InconsistentKeys(_) => {
-                wrong(format!("the key in {beside} is not that of the certificate in {named}"))
+                wrong(format!("the key in {beside} does not belong to the certificate in {named}"))
             }
             error => wrong(format!("failed to use {named} with {beside}: {error}")),
         })?;
@@ -60,21 +59,21 @@ impl Tls {
         Ok(Self { certificate: certificate.to_owned(), shown, acceptor })
     }
 
-    /// The certificate that clients are shown, in base64: the file may have another by now.
+    /// The certificate in use, in base64. The file may contain another one by now.
     pub fn shown(&self) -> &str {
         &self.shown
     }
 }
 
-/// Whether clients would take the certificate today. Who vouches for it, and for which names, is between
-/// them and the operator.
+/// Whether the certificate is valid today. Who signed it, and for which names, is up to the operator and
+/// the clients.
 fn check_dates(
     leaf: &CertificateDer<'static>,
     others: &[CertificateDer<'static>],
     provider: &Arc<CryptoProvider>,
 ) -> Result<(), String> {
     let mut roots = RootCertStore::empty();
-    roots.add(leaf.clone()).map_err(|error| format!("is no certificate for a server: {error}"))?;
+    roots.add(leaf.clone()).map_err(|error| format!("is not a server certificate: {error}"))?;
     let verifier =
         WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider))
             .build()
@@ -88,7 +87,7 @@ fn check_dates(
             CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. },
         )) => Err("is not yet valid; is the clock right?".to_owned()),
         Err(Error::InvalidCertificate(CertificateError::BadEncoding)) => {
-            Err("is no certificate for a server".to_owned())
+            Err("is not a server certificate".to_owned())
         }
         Ok(_) | Err(_) => Ok(()),
     }
@@ -99,9 +98,9 @@ fn unread(what: &str, path: &Path, error: &pem::Error) -> GatewayError {
     wrong(match error {
         pem::Error::Io(error) => format!("failed to read the {what} {path}: {error}"),
         pem::Error::NoItemsFound if what == "key" => {
-            format!("{path} has no key in PEM; a key with a password cannot be used")
+            format!("{path} has no PEM key; a key with a password is not supported")
         }
-        error => format!("failed to read the {what} {path}: it is no PEM: {error}"),
+        error => format!("failed to read the {what} {path}: it is not valid PEM: {error}"),
     })
 }
 

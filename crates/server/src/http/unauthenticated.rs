@@ -1,12 +1,12 @@
-//! Connections that have not shown a token yet. There is room for so many of them and no more: the oldest
-//! makes room for the next, so that whoever has a token always gets in.
+//! Connections that have not shown a token yet. Their number is limited: the oldest one makes room for the
+//! next, so that a client with a token can always connect.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-/// All of them, in the order in which they came.
+/// All of them, in the order in which they connected.
 #[derive(Debug)]
 pub(super) struct Guests {
     limit: usize,
@@ -19,7 +19,7 @@ struct Connections {
     guests: BTreeMap<u64, CancellationToken>,
 }
 
-/// One of them, until it is known or gone.
+/// One of them, until it is authenticated or closed.
 #[derive(Clone, Debug)]
 pub(super) struct Guest {
     entry: Arc<Entry>,
@@ -37,7 +37,7 @@ impl Guests {
         Arc::new(Self { limit, waiting: Mutex::default() })
     }
 
-    /// One more has come. If there are too many, the oldest is sent away.
+    /// Adds a connection. If there are too many, the oldest is disconnected.
     pub(super) fn enter(self: &Arc<Self>) -> Guest {
         let dismissed = CancellationToken::new();
         let number = {
@@ -53,7 +53,7 @@ impl Guests {
         Guest { entry: Arc::new(Entry { all: Arc::clone(self), number, dismissed }) }
     }
 
-    /// Sends the oldest away; false if there is none.
+    /// Disconnects the oldest; false if there is none.
     pub(super) fn dismiss_oldest(&self) -> bool {
         let oldest = self.waiting().guests.pop_first();
         oldest.is_some_and(|(_, dismissed)| {
@@ -68,12 +68,12 @@ impl Guests {
 }
 
 impl Guest {
-    /// It has shown a token: it stays.
+    /// It has shown a token, so it stays.
     pub(super) fn known(&self) {
         self.entry.leave();
     }
 
-    /// Waits until it is sent away.
+    /// Waits until it is disconnected.
     pub(super) async fn dismissed(&self) {
         self.entry.dismissed.cancelled().await;
     }

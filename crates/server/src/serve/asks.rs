@@ -1,4 +1,4 @@
-//! What a front asks for: its way to the hub or to a session, and the reply's way back.
+//! Passes a front's calls to the hub or to a session, and the replies back.
 
 use agentwire_dialects::front::{Ask, Reply};
 use agentwire_protocol::{Call, Command, ErrorCode, GatewayError, SessionId};
@@ -70,8 +70,8 @@ impl Pump<'_> {
         }
     }
 
-    /// Gives a command to a session, once there is room. Commands keep their order, but for those that
-    /// may overtake the ones that wait.
+    /// Posts a command to a session, once there is room. Commands keep their order, except those that may
+    /// overtake waiting ones.
     pub(super) fn post(&mut self, call: Option<Call>, handle: SessionHandle, command: Command) {
         let message_id = message_of(&command);
         let waits =
@@ -89,7 +89,7 @@ impl Pump<'_> {
         self.queue.push(Queued { handle, call, command: unsent, share });
     }
 
-    /// There is room for what waits for that session.
+    /// The session has room again for waiting commands.
     pub(super) fn catch_up(&mut self, session: &SessionId) {
         while let Some(Queued { handle, call, command, share }) = self.queue.pop(session) {
             let message_id = message_of(&command);
@@ -140,7 +140,8 @@ impl Pump<'_> {
             Err(error) => {
                 tracing::error!(%error, "a call failed");
                 let Some(call) = call else { return };
-                let error = GatewayError::new(ErrorCode::Internal, "agentwire failed in this call");
+                let error =
+                    GatewayError::new(ErrorCode::Internal, "agentwire failed to process this call");
                 self.front.on_reply(call, Err(error), &mut self.out);
             }
         }
@@ -150,14 +151,14 @@ impl Pump<'_> {
         let Answered { call, reply, started, after, shares } = answered;
         let Some(call) = call else {
             if let Err(error) = reply {
-                tracing::debug!(%error.message, "a session does not end by itself");
+                tracing::debug!(%error.message, "failed to end a session");
             }
             return;
         };
         if let Some(handle) = started {
             let id = handle.id().clone();
             let mut reply = reply;
-            // One that is watched already is not yet shown up to its new beginning.
+            // If the session is already watched, events before its new start may not be shown yet.
             if let (Ok(Reply::Started { after, .. }), Some(shown)) =
                 (&mut reply, self.follows.shown(&id))
             {

@@ -1,4 +1,4 @@
-//! What fronts ask of the hub.
+//! The calls that fronts make to the hub.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -13,23 +13,19 @@ use agentwire_sessions::{Hub, SessionHandle};
 use crate::pages::{self, Page, Paged};
 use crate::read_budget::Held;
 
-/// A call that came back.
 pub(super) struct Answered {
-    /// Whose; what the pump itself wants has none.
+    /// `None` for the pump's own commands.
     pub(super) call: Option<Call>,
     pub(super) reply: Result<Reply, GatewayError>,
-    /// The session that it started.
     pub(super) started: Option<SessionHandle>,
-    /// The events of what it did: up to that number of that session.
+    /// The events that the call caused: up to this number in this session.
     pub(super) after: Option<(SessionId, u64)>,
-    /// What a page takes of the budget until the client has it.
+    /// The budget shares of a page, held until the client has it.
     pub(super) shares: Option<Shares>,
 }
 
-/// The shares of a page.
 pub(super) type Shares = Held;
 
-/// Waits for a session's reply.
 pub(super) async fn command(
     hub: Hub,
     call: Option<Call>,
@@ -46,7 +42,7 @@ pub(super) async fn command(
     Answered { call, reply: reply.map(Reply::Done), started: None, after, shares: None }
 }
 
-/// Answers for a session that does not run here.
+/// Answers for a session that does not run in this process.
 pub(super) async fn unheard(
     hub: Hub,
     call: Call,
@@ -58,7 +54,6 @@ pub(super) async fn unheard(
     answered(call, reply.map(Reply::Done))
 }
 
-/// Starts a session.
 pub(super) async fn start(
     hub: Hub,
     call: Call,
@@ -93,7 +88,7 @@ async fn begin(
     }
 }
 
-/// What there is, as it is shown over HTTP.
+/// The same information as over HTTP.
 pub(super) async fn look(hub: Hub, call: Call, look: Look) -> Answered {
     let seen = match look {
         Look::Sessions { live, after, limit } => {
@@ -105,13 +100,12 @@ pub(super) async fn look(hub: Hub, call: Call, look: Look) -> Answered {
     answered(call, seen.map(Reply::Done))
 }
 
-/// Looks a session up.
 pub(super) async fn session(hub: Hub, call: Call, id: SessionId) -> Answered {
     let summary = hub.summary(&id).await;
     answered(call, summary.map(|summary| Reply::Session(Box::new(summary))))
 }
 
-/// Looks up a session that this client started.
+/// Looks up a session; it must be one that this client started.
 pub(super) async fn own(hub: Hub, call: Call, id: SessionId, client: Option<Arc<str>>) -> Answered {
     let found = hub.record(&id).await.and_then(|record| {
         match client.is_some() && record.client.as_deref() == client.as_deref() {
@@ -125,13 +119,11 @@ pub(super) async fn own(hub: Hub, call: Call, id: SessionId, client: Option<Arc<
     answered(call, found)
 }
 
-/// The newest sessions.
 pub(super) async fn sessions(hub: Hub, call: Call, limit: usize) -> Answered {
     let filter = Filter { limit: Some(limit), ..Filter::default() };
     answered(call, hub.sessions(filter).await.map(Reply::Sessions))
 }
 
-/// A page of events.
 pub(super) async fn events(
     hub: Hub,
     call: Call,

@@ -1,4 +1,5 @@
-//! Commands that wait for room in their session: in order, and none is refused because many wait.
+//! Commands that wait for room in their session. They keep their order, and none is refused because many
+//! wait.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -9,20 +10,19 @@ use agentwire_sessions::budget::Share;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 
-/// Commands that wait for room. As long as any does, the client is not listened to.
+/// Commands that wait for room. While there are any, the client's input is not read.
 #[derive(Default)]
 pub(super) struct Queue {
     waiting: BTreeMap<SessionId, VecDeque<Queued>>,
-    /// Who waits for room, one for each session.
+    /// One future per session that waits for room.
     rooms: FuturesUnordered<BoxFuture<'static, SessionId>>,
 }
 
-/// A command that waits.
 pub(super) struct Queued {
     pub(super) handle: SessionHandle,
     pub(super) call: Option<Call>,
     pub(super) command: Box<Command>,
-    /// What the message that it came with takes of the budget.
+    /// The budget share of the message that the command came with.
     pub(super) share: Option<Arc<Share>>,
 }
 
@@ -47,7 +47,7 @@ impl Queue {
         self.waiting.entry(id.clone()).or_default().push_back(queued);
     }
 
-    /// The next for that session. Whoever cannot post it puts it back.
+    /// The next command for this session. If it cannot be posted, put it back.
     pub(super) fn pop(&mut self, session: &SessionId) -> Option<Queued> {
         let queued = self.waiting.get_mut(session).and_then(VecDeque::pop_front);
         if queued.is_none() {
@@ -62,7 +62,7 @@ impl Queue {
         self.waiting.entry(id.clone()).or_default().push_front(queued);
     }
 
-    /// The session that has room again.
+    /// Waits until a session has room again.
     pub(super) async fn room(&mut self) -> SessionId {
         match self.rooms.next().await {
             Some(session) => session,

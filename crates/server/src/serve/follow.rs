@@ -16,18 +16,17 @@ use crate::connection::Outgoing;
 use crate::log_reads;
 use crate::read_budget::taken;
 
-/// What is to be shown next.
 pub(super) enum Seen {
     Events(SessionId, Batch),
     End(SessionId),
-    /// Its events cannot be read; the session may go on all the same.
+    /// The events cannot be read; the session itself may continue.
     Lost(SessionId, StoreError),
 }
 
-/// The sessions that one client watches. Each has one batch at hand, and reads no further until that
-/// is taken.
+/// The sessions that one client watches. Each holds one batch and reads no further until that batch is
+/// taken.
 pub(super) struct Follows {
-    /// As long as much waits there, nothing is read, and nothing that was read is shown.
+    /// While too many bytes wait here, nothing is read, and nothing that was read is shown.
     outgoing: Outgoing,
     pool: Pool,
     readers: HashMap<SessionId, Reader>,
@@ -36,12 +35,12 @@ pub(super) struct Follows {
 
 struct Reader {
     shown: u64,
-    /// It is over, and nothing was shown since.
+    /// The session has ended, and nothing has been shown since.
     waits: bool,
     reading: AbortHandle,
 }
 
-/// What was read, and where it goes on.
+/// A batch, and the cursor after it.
 struct Read {
     session: SessionId,
     events: Events,
@@ -60,7 +59,8 @@ impl Follows {
         Self { outgoing, pool, readers: HashMap::new(), reading: FuturesUnordered::new() }
     }
 
-    /// Watches a session from here on; a second time, from the new place. `waits` until it runs again.
+    /// Watches a session from here on. If it is already watched, continues from the new position. With
+    /// `waits`, waits first until the session runs again.
     pub(super) fn add(&mut self, hub: &Hub, session: &SessionId, after: u64, waits: bool) {
         let events = hub.follow(session, after);
         let (log, id) = (hub.log().clone(), session.clone());
@@ -80,8 +80,8 @@ impl Follows {
         handle
     }
 
-    /// Whether there is room for one more: each may hold a piece of its log in memory. Those that only
-    /// wait take no room from the others.
+    /// Whether one more session can be watched: each may hold a piece of its log in memory. Sessions that
+    /// only wait take no room from the others.
     pub(super) fn has_room(&self, waits: bool) -> bool {
         let counts = |reader: &&Reader| waits || !reader.waits;
         self.readers.values().filter(counts).count() < WATCHED
@@ -95,24 +95,23 @@ impl Follows {
         self.readers.contains_key(session)
     }
 
-    /// The number of the last event of that session that was shown.
+    /// The number of the last event shown for this session.
     pub(super) fn shown(&self, session: &SessionId) -> Option<u64> {
         self.readers.get(session).map(|reader| reader.shown)
     }
 
-    /// Notes that an event is shown, and says whether it is wanted.
+    /// Records that an event is shown. Returns whether it is wanted.
     pub(super) fn show(&mut self, session: &SessionId, seq: u64) -> bool {
         let Some(reader) = self.readers.get_mut(session) else { return false };
         (reader.shown, reader.waits) = (seq, false);
         true
     }
 
-    /// What is to be shown next.
     pub(super) async fn next(&mut self) -> Seen {
         loop {
             let Read { session, events, batch } = match self.reading.next().await {
                 Some(Ok(read)) => read,
-                // It is watched no more.
+                // The session is no longer watched.
                 Some(Err(_)) => continue,
                 None => return std::future::pending().await,
             };
@@ -140,15 +139,15 @@ async fn read(session: SessionId, mut events: Events, outgoing: Outgoing, pool: 
     outgoing.below(EVENTS_WAIT).await;
     let batch = log_reads::next(&mut events).await;
     if let Err(error) = &batch {
-        tracing::error!(session = session.as_str(), %error, "events cannot be read");
+        tracing::error!(session = session.as_str(), %error, "failed to read events");
     }
-    // Others may have been shown meanwhile.
+    // Other events may have been shown in the meantime.
     let has_room = outgoing.below(EVENTS_WAIT);
     let size: usize = batch.iter().flatten().map(|batch| batch.lines.len()).sum();
     if size <= budget::SMALL {
         has_room.await;
     } else if taken(&pool, size, has_room).await.is_none() {
-        // What others wait for is not held for a client that does not read.
+        // A client that does not read must not hold memory that others wait for.
         outgoing.fail();
     }
     Read { session, events, batch }

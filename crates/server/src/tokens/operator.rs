@@ -1,5 +1,5 @@
-//! The operator's own token. The secret is in a private directory outside the data directory; the data
-//! directory keeps its digest, and where the secret is (docs/decisions/0010-operator-token.md).
+//! The operator's own token. The secret is in a private directory outside the data directory. The data
+//! directory stores its digest and its path (docs/decisions/0010-operator-token.md).
 
 use std::fs::{self, File};
 use std::io;
@@ -13,28 +13,28 @@ use agentwire_sessions::settings::aside;
 
 use super::{digest, new_secret, write_private};
 
-/// How the directory of a secret is named.
+/// The prefix of a secret's directory name.
 const PREFIX: &str = "agentwire-operator-";
 
-/// The file in it.
+/// The name of the file in that directory.
 const NAME: &str = "token";
 
-/// The shortest token that is taken: one that was cut off or made up is not as random as it must be.
+/// The shortest token that is accepted: one that was truncated or invented is not random enough.
 const SHORTEST: usize = 32;
 
-/// The file of the data directory in which the secret was kept at first; one that is there is moved.
+/// Older versions stored the secret in this file of the data directory. If it exists, it is moved.
 const FORMER: &str = "token";
 
 /// The operator's token, as it was when it was opened.
 #[derive(Debug)]
 pub(super) struct Operator {
     pub(super) file: PathBuf,
-    /// Programs that tidy temporary directories leave one that is locked.
+    /// Held because programs that clean up temporary directories skip locked ones.
     _lock: Option<File>,
 }
 
 impl Operator {
-    /// Opens it, and makes one if there is none. The caller has locked the data directory.
+    /// Opens the token, and creates one if there is none. The caller must have locked the data directory.
     pub(super) fn open(data_dir: &Path, base: &Path) -> io::Result<Self> {
         let former = data_dir.join(FORMER);
         if let Some(secret) = read(&former)? {
@@ -52,28 +52,25 @@ impl Operator {
                 lock.lock_shared()?;
                 Ok(Self { file: known.file, _lock: Some(lock) })
             }
-            Some(_) => {
-                Err(wrong(&known.file, "is not the token that this data directory was given"))
-            }
+            Some(_) => Err(wrong(&known.file, "is not the token of this data directory")),
             None => make(data_dir, base, &new_secret()),
         }
     }
 }
 
-/// The operator's token, as it is now.
 pub(super) fn secret(data_dir: &Path) -> io::Result<String> {
     let known = own_dirs::secret(data_dir)?;
     let found =
         known.map(|known| check_private(data_dir, &known.file).and_then(|()| read(&known.file)));
     let found = found.transpose()?.flatten();
     found.ok_or_else(|| {
-        let message = "the operator's token is gone; `agentwire token show` makes a new one";
+        let message = "the operator's token is missing; `agentwire token show` creates a new one";
         io::Error::new(io::ErrorKind::NotFound, message)
     })
 }
 
-/// Where secrets are kept: where only this user can look, or at least only this user can remove them.
-/// All of it is gone when the machine restarts.
+/// The directory for secrets: one that only this user can enter, or at least one in which only this user
+/// can remove them. A restart of the machine clears it.
 pub(super) fn base() -> PathBuf {
     let own = rustix::process::geteuid().as_raw();
     let user = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
@@ -101,7 +98,7 @@ fn make(data_dir: &Path, base: &Path, secret: &str) -> io::Result<Operator> {
     write_private(&directory.path().join("of"), &format!("{}\n", data_dir.display()))?;
     let known = Secret { digest: digest(secret), file: file.clone() };
     let text = serde_json::to_string(&known)?;
-    // From here on it counts, and what was before does not.
+    // From here on, the new token is valid and the old one is not.
     write_private(&data_dir.join(own_dirs::SECRET), &format!("{text}\n"))?;
     if let Some(directory) = before.as_ref().and_then(|before| before.file.parent())
         && directory.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX))
@@ -113,7 +110,7 @@ fn make(data_dir: &Path, base: &Path, secret: &str) -> io::Result<Operator> {
     Ok(Operator { file, _lock: lock })
 }
 
-/// Removes the secrets of data directories that are gone.
+/// Removes the secrets of data directories that no longer exist.
 fn tidy(base: &Path) {
     remove_unused(base, PREFIX, |directory| {
         let of = fs::read_to_string(directory.join("of")).ok();
@@ -123,23 +120,23 @@ fn tidy(base: &Path) {
     });
 }
 
-/// Refuses a token that others can read, or whose directory others can enter or made.
+/// Refuses a token that others can read, or whose directory others can enter or have created.
 fn check_private(data_dir: &Path, file: &Path) -> io::Result<()> {
     let own = rustix::process::geteuid().as_raw();
     let directory = file.parent().map(|directory| (directory, 0o700));
     for (path, mode) in [Some((file, 0o600)), directory].into_iter().flatten() {
-        // A link counts as what it is: agentwire makes none.
+        // Do not follow links: agentwire creates none.
         let Ok(found) = fs::symlink_metadata(path) else { continue };
         let (file, shown) = (file.display(), path.display());
         let message = if found.is_symlink() || (found.uid() != own && found.uid() != 0) {
             let (from, to) = aside(&data_dir.join(own_dirs::SECRET), "old");
             format!(
-                "{shown} is a link or belongs to another user: the token in {file} is not to be \
-                 trusted. Forget it, and a new one is made: mv {from} {to}"
+                "{shown} is a link or belongs to another user, so the token in {file} cannot be \
+                 trusted; to get a new one: mv {from} {to}"
             )
         } else if found.mode() & 0o077 != 0 {
             format!(
-                "others can reach the token in {file}; keep it to yourself: chmod {mode:o} {}",
+                "other users can access the token in {file}; make it private: chmod {mode:o} {}",
                 quoted(&shown.to_string())
             )
         } else {
@@ -150,7 +147,7 @@ fn check_private(data_dir: &Path, file: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The token in a file, if there is one. What cannot be a token is refused.
+/// The token in a file, if the file exists. Refuses content that cannot be a token.
 fn read(file: &Path) -> io::Result<Option<String>> {
     let text = match fs::read(file) {
         Ok(text) => text,
@@ -166,27 +163,27 @@ fn read(file: &Path) -> io::Result<Option<String>> {
     }
     match String::from_utf8(text.to_vec()) {
         Ok(secret) if secret.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(Some(secret)),
-        Ok(_) | Err(_) => Err(wrong(file, "has characters that no token has")),
+        Ok(_) | Err(_) => Err(wrong(file, "has characters that no token may have")),
     }
 }
 
-/// What to do about it: only what is in a directory that agentwire made is removed.
+/// The error, with what to do about it. It suggests removing only files in directories that agentwire made.
 fn wrong(file: &Path, why: &str) -> io::Error {
     let (shown, quoted) = (file.display(), quoted(&file.to_string_lossy()));
     let message = match is_made(file) {
         true => {
-            format!("the token in {shown} {why}; remove it, and a new one is made: rm {quoted}")
+            format!("the token in {shown} {why}; to get a new one, remove it: rm {quoted}")
         }
         false => format!(
-            "the token in {shown} {why}: agentwire did not write it so; move it away, and a new one is \
-             made: mv {quoted} {}, or choose another data directory with AGENTWIRE_DATA_DIR",
+            "the token in {shown} {why}: agentwire did not write it like this; to get a new one, move \
+             it away: mv {quoted} {}, or choose another data directory with AGENTWIRE_DATA_DIR",
             self::quoted(&format!("{shown}.old"))
         ),
     };
     io::Error::new(io::ErrorKind::InvalidData, message)
 }
 
-/// Whether a file is the token in a private directory that agentwire made for it.
+/// Whether a file is the token in a private directory that agentwire made.
 fn is_made(file: &Path) -> bool {
     let directory = file.parent().and_then(Path::file_name);
     file.file_name().is_some_and(|name| name == NAME)

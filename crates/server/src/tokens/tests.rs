@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A data directory, and the place of secrets.
+/// A data directory, and a directory for secrets.
 fn places() -> (tempfile::TempDir, tempfile::TempDir) {
     (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"))
 }
@@ -83,7 +83,8 @@ fn the_operators_token_lasts_as_long_as_its_file() {
     };
     let tokens = open(&places).expect("tokens");
     assert_eq!(tokens.main().expect("a token"), first);
-    // As when the machine restarts. Who holds the data directory open knows the new one at once.
+    // As after a restart of the machine. A process that has the data directory open learns the new token at
+    // once.
     fs::remove_dir_all(file.parent().expect("a directory")).expect("it is removed");
     assert!(tokens.main().is_err_and(|error| error.to_string().contains("token show")));
     let again = open(&places).expect("tokens").main().expect("a token");
@@ -115,7 +116,7 @@ fn what_is_no_token_is_refused_with_the_command_that_helps() {
         &[0xff; 43],
         b"two words are no token, however long they are",
     ] {
-        // Where it is kept now, and where it was kept.
+        // The current file, and the file of older versions.
         for is_former in [false, true] {
             let places = places();
             let file = match is_former {
@@ -124,7 +125,7 @@ fn what_is_no_token_is_refused_with_the_command_that_helps() {
             };
             fs::write(&file, wrong).expect("a file");
             let error = open(&places).expect_err("it is refused").to_string();
-            // What agentwire did not make it never says to remove.
+            // The error never suggests removing a file that agentwire did not make.
             let command = if is_former { "mv" } else { "rm" };
             assert!(error.contains(&format!("{command} '{}'", file.display())), "{error}");
             assert_eq!(error.contains("rm '"), !is_former, "{error}");
@@ -132,7 +133,7 @@ fn what_is_no_token_is_refused_with_the_command_that_helps() {
             assert!(open(&places).is_ok());
         }
     }
-    // One that somebody else put there is none of ours.
+    // A token that someone else wrote there is refused.
     let places = places();
     let file = open(&places).expect("tokens").main_file().to_owned();
     fs::write(&file, &good).expect("a file");

@@ -1,5 +1,5 @@
-//! Sends spans to their receiver, as many at a time as have gathered. One that does not answer is tried
-//! again; what has no room meanwhile is given up.
+//! Sends spans to their receiver, in batches. A batch that fails is retried; spans that do not fit into the
+//! queue in the meantime are discarded.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,18 +18,18 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use super::spans::Span;
 use super::{Settings, Spans, otlp};
 
-/// How long to wait before what failed is tried again: at first, and at most.
+/// How long to wait before a retry: at first, and at most.
 const AGAIN: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
 pub(super) struct Exporter {
     settings: Arc<Settings>,
     spans: Arc<Spans>,
-    /// That it fails has been told.
+    /// The failure has been logged.
     is_failing: bool,
 }
 
 enum Failure {
-    /// It may be tried again.
+    /// A retry may succeed.
     Passing(String),
     Final(String),
 }
@@ -47,7 +47,7 @@ impl Exporter {
         Self { settings, spans, is_failing: false }
     }
 
-    /// Sends what comes until nothing more can.
+    /// Sends spans until the queue is closed and empty.
     pub(super) async fn run(mut self, mut queue: mpsc::Receiver<Span>) {
         while let Some(batch) = self.gather(&mut queue).await {
             let cost = batch.iter().map(Span::cost).sum();
@@ -57,7 +57,7 @@ impl Exporter {
                 self.tell(&sent);
                 match sent {
                     Ok(()) => self.spans.exported.add(batch.len() as u64),
-                    // There is no time for another try.
+                    // Once the queue is closed, there is no time for a retry.
                     Err(Failure::Passing(_)) if !queue.is_closed() => {
                         sleep(delay).await;
                         delay = (delay * 2).min(AGAIN.1);
@@ -67,12 +67,12 @@ impl Exporter {
                 }
                 break;
             }
-            // Until now they were held, sent or not.
+            // They were held until now, sent or not.
             self.spans.waiting.fetch_sub(cost, Ordering::Relaxed);
         }
     }
 
-    /// The next spans; none at the end.
+    /// The next batch; none at the end.
     async fn gather(&self, queue: &mut mpsc::Receiver<Span>) -> Option<Vec<Span>> {
         let mut batch = vec![queue.recv().await?];
         let until = Instant::now() + self.settings.delay;
@@ -86,16 +86,16 @@ impl Exporter {
         Some(batch)
     }
 
-    /// Says once that it fails, and once that it works again.
+    /// Logs once that sending fails, and once that it works again.
     fn tell(&mut self, sent: &Result<(), Failure>) {
         match sent {
             Err(error) if !self.is_failing => {
                 self.is_failing = true;
-                tracing::warn!(%error, "traces cannot be sent; sessions go on without");
+                tracing::warn!(%error, "failed to send traces; sessions continue without them");
             }
             Ok(()) if self.is_failing => {
                 self.is_failing = false;
-                tracing::info!("traces are sent again");
+                tracing::info!("traces are being sent again");
             }
             Ok(()) | Err(_) => {}
         }
@@ -110,8 +110,8 @@ impl Exporter {
                 | StatusCode::BAD_GATEWAY
                 | StatusCode::SERVICE_UNAVAILABLE
                 | StatusCode::GATEWAY_TIMEOUT),
-            )) => Err(Failure::Passing(format!("the receiver answers {status}"))),
-            Ok(Ok(status)) => Err(Failure::Final(format!("the receiver answers {status}"))),
+            )) => Err(Failure::Passing(format!("the receiver answered {status}"))),
+            Ok(Ok(status)) => Err(Failure::Final(format!("the receiver answered {status}"))),
             Ok(Err(error)) => Err(Failure::Passing(format!("failed to send: {error}"))),
             Err(_) => {
                 let seconds = self.settings.timeout.as_secs_f64();
@@ -120,7 +120,7 @@ impl Exporter {
         }
     }
 
-    /// A connection for each batch: there is one every few seconds at most.
+    /// Opens a connection for each batch: there is at most one batch every few seconds.
     async fn post(
         &self,
         kind: &'static str,
@@ -142,7 +142,7 @@ impl Exporter {
         for (name, value) in &self.settings.headers {
             headers.insert(name, value.clone());
         }
-        // Both end together: who stops to wait leaves no connection behind.
+        // Both end together, so that a timeout leaves no connection behind.
         let mut connection = std::pin::pin!(connection);
         let mut answer = std::pin::pin!(sender.send_request(request));
         tokio::select! {

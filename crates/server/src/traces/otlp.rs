@@ -1,12 +1,11 @@
-//! Spans as OTLP has them: in protobuf, by the numbers of `opentelemetry/proto/trace/v1`, and in its
-//! JSON form.
+//! Spans in OTLP: as protobuf, with the field numbers of `opentelemetry/proto/trace/v1`, and as JSON.
 
 use serde_json::{Value as Json, json};
 
 use super::settings::{Form, Settings};
 use super::spans::{Attribute, Span, Value};
 
-/// The conventions by which attributes are named.
+/// The semantic conventions that the attribute names follow.
 const CONVENTIONS: &str = "https://opentelemetry.io/schemas/1.41.0";
 
 /// `SPAN_KIND_INTERNAL`
@@ -15,7 +14,7 @@ const INTERNAL: u64 = 1;
 /// `STATUS_CODE_ERROR`
 const ERROR: u64 = 2;
 
-/// A request that hands over these spans, and its content type.
+/// The content type and body of a request with these spans.
 pub(super) fn request(settings: &Settings, spans: &[Span]) -> (&'static str, Vec<u8>) {
     match settings.form {
         Form::Protobuf => ("application/x-protobuf", protobuf(&settings.resource, spans)),
@@ -94,7 +93,6 @@ fn write_attributes(field: u64, attributes: &[Attribute], out: &mut Message) {
     }
 }
 
-/// A message of protobuf.
 #[derive(Default)]
 struct Message {
     bytes: Vec<u8>,
@@ -150,7 +148,6 @@ fn json(resource: &[(String, String)], spans: &[Span]) -> Json {
     }] })
 }
 
-/// A span in JSON.
 pub(super) fn json_span(span: &Span) -> Json {
     let events = span.events.iter().map(|event| {
         json!({

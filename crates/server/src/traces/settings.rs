@@ -1,4 +1,4 @@
-//! How traces are set up: by the variables that OpenTelemetry gives all programs.
+//! Trace settings, from OpenTelemetry's standard environment variables.
 
 use std::time::Duration;
 
@@ -6,33 +6,25 @@ use http::{HeaderName, HeaderValue, Uri};
 
 use super::spans::Traced;
 
-/// Where a receiver listens if only that there is one is said.
+/// The endpoint if traces are on and no endpoint is given.
 const USUAL: &str = "http://localhost:4318";
 
-/// How traces are made and where they go.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where they are sent.
     pub endpoint: Uri,
-    /// In which form.
     pub form: Form,
-    /// With which headers.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// How long sending may take.
     pub timeout: Duration,
-    /// How long spans wait for others to be sent with.
+    /// How long spans wait for others to be sent with them.
     pub delay: Duration,
-    /// How many are sent at once.
+    /// The largest number of spans to send at once.
     pub batch: usize,
-    /// How many may wait.
     pub queue: usize,
-    /// What is said of this program.
+    /// Attributes that describe this program.
     pub resource: Vec<(String, String)>,
-    /// What is traced.
     pub traced: Traced,
 }
 
-/// How spans are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// `http/protobuf`
@@ -42,10 +34,10 @@ pub enum Form {
 }
 
 impl Settings {
-    /// What the variables say; none if no traces are wanted, or why they cannot be made.
+    /// Reads the variables. `None` if tracing is off.
     pub fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Self>, String> {
         let variable = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
-        // What is said of traces wins over what is said of all that is sent.
+        // A variable for traces takes precedence over the one for all signals.
         let either = |name: &str| {
             variable(&format!("OTEL_EXPORTER_OTLP_TRACES_{name}"))
                 .or_else(|| variable(&format!("OTEL_EXPORTER_OTLP_{name}")))
@@ -65,7 +57,7 @@ impl Settings {
             (Some("otlp") | None, None, Some(base)) => traces_under(&base),
             (Some("otlp"), None, None) => traces_under(USUAL),
             (Some(other), _, _) => {
-                return Err(format!("OTEL_TRACES_EXPORTER is {other}; there are otlp and none"));
+                return Err(format!("OTEL_TRACES_EXPORTER is {other}; use otlp or none"));
             }
         };
         let form = match either("PROTOCOL").as_deref().map(str::trim) {
@@ -73,19 +65,20 @@ impl Settings {
             Some("http/json") => Form::Json,
             Some(other) => {
                 return Err(format!(
-                    "OTEL_EXPORTER_OTLP_PROTOCOL is {other}; there are http/protobuf and http/json"
+                    "OTEL_EXPORTER_OTLP_PROTOCOL is {other}; use http/protobuf or http/json"
                 ));
             }
         };
         let number = |name: &str, usual: u64| match variable(name) {
             None => Ok(usual),
-            Some(text) => text.trim().parse().map_err(|_| format!("{name} is no whole number")),
+            Some(text) => text.trim().parse().map_err(|_| format!("{name} is not a whole number")),
         };
         let at_most = match either("TIMEOUT") {
             None => 10_000,
-            Some(text) => {
-                text.trim().parse().map_err(|_| "OTEL_EXPORTER_OTLP_TIMEOUT is no whole number")?
-            }
+            Some(text) => text
+                .trim()
+                .parse()
+                .map_err(|_| "OTEL_EXPORTER_OTLP_TIMEOUT is not a whole number")?,
         };
         let queue = number("OTEL_BSP_MAX_QUEUE_SIZE", 2048)?.clamp(1, 65_536) as usize;
         let batch = number("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", 512)?.clamp(1, 4096) as usize;
@@ -118,22 +111,22 @@ fn traces_under(base: &str) -> String {
     format!("{}/v1/traces", base.trim().trim_end_matches('/'))
 }
 
-/// The value is not told: it may hold a password.
+/// Errors do not show the value: it may contain a password.
 fn endpoint(text: &str) -> Result<Uri, String> {
-    let uri: Uri = text.trim().parse().map_err(|_| "the endpoint for traces is no URL")?;
+    let uri: Uri = text.trim().parse().map_err(|_| "the endpoint for traces is not a URL")?;
     match (uri.scheme_str(), uri.host()) {
         (Some("http"), Some(_)) => Ok(uri),
         (Some("https"), _) => {
-            Err("traces are sent over http only; let a collector on this machine \
-                                   pass them on over https"
+            Err("traces can only be sent over http; use a collector on this machine to \
+                 forward them over https"
                 .to_owned())
         }
-        _ => Err("the endpoint for traces must begin with http://".to_owned()),
+        _ => Err("the endpoint for traces must start with http://".to_owned()),
     }
 }
 
-/// The share of traces that are made, as the bound below which half of a trace's id must be; none if
-/// no trace ever is.
+/// The fraction of traces to make, as the upper bound for half of the trace id; none if no trace is ever
+/// made.
 fn sampled(sampler: Option<&str>, argument: Option<&str>) -> Result<Option<u64>, String> {
     const ALL: u64 = 1 << 63;
     match sampler.unwrap_or("parentbased_always_on") {
@@ -148,13 +141,13 @@ fn sampled(sampler: Option<&str>, argument: Option<&str>) -> Result<Option<u64>,
                 .ok_or("OTEL_TRACES_SAMPLER_ARG must be from 0 to 1")?;
             Ok(Some((ratio * ALL as f64) as u64).filter(|bound| *bound > 0))
         }
-        other => Err(format!("OTEL_TRACES_SAMPLER is {other}, which is not known")),
+        other => Err(format!("OTEL_TRACES_SAMPLER is {other}, which is not a known sampler")),
     }
 }
 
-/// The values are not told: they may be secret.
+/// Errors do not show the values: they may be secret.
 fn headers(text: &str) -> Result<Vec<(HeaderName, HeaderValue)>, String> {
-    let mistake = || "OTEL_EXPORTER_OTLP_HEADERS is no list of name=value".to_owned();
+    let mistake = || "OTEL_EXPORTER_OTLP_HEADERS is not a list of name=value pairs".to_owned();
     let read = pairs(text).map(|(name, value)| {
         let name: HeaderName = name.parse().map_err(|_| mistake())?;
         let mut value = HeaderValue::from_str(&value).map_err(|_| mistake())?;
@@ -179,7 +172,7 @@ fn resource(text: &str, name: Option<String>) -> Vec<(String, String)> {
     resource
 }
 
-/// `a=b,c=d`, with `%20` and its like for what could not stand there.
+/// Parses `a=b,c=d`, with percent-encoded values.
 fn pairs(text: &str) -> impl Iterator<Item = (String, String)> {
     text.split(',').filter_map(|pair| {
         let (name, value) = pair.split_once('=')?;

@@ -1,9 +1,9 @@
-//! From events to spans: pure, and the same spans whenever the same events are read.
+//! Makes spans from events. Pure: the same events always give the same spans.
 //!
-//! A turn is a trace. Its root is `invoke_agent`; below it are the tools that ran (`execute_tool`), the
-//! subagents (`invoke_agent` again, below the tool that spawned them) and what was asked and waited for
-//! (`request`). Names are those of OpenTelemetry's conventions for generative AI; `agentwire.…` is what
-//! they have no name for. What people and models said stands in no span unless it is wanted.
+//! A turn is a trace. Its root is `invoke_agent`. Below it are the tools that ran (`execute_tool`), the
+//! subagents (`invoke_agent` again, below the tool that spawned them) and the requests (`request`). Names
+//! follow OpenTelemetry's conventions for generative AI; `agentwire.…` is for what they have no name for.
+//! Spans contain no text of people or models unless that is turned on.
 
 mod attributes;
 mod span;
@@ -24,31 +24,29 @@ pub use self::span::Span;
 pub(crate) use self::span::{Attribute, SpanEvent, Value};
 use self::span::{CONTENT, WORDS, bounded, content, digest, number_of};
 
-/// How many spans of a session may be open at once; what is more is not traced.
+/// How many spans of a session may be open at once; further ones are not traced.
 const OPEN: usize = 4096;
 
-/// How many things that happened a span tells of.
+/// The largest number of events in a span.
 const EVENTS: usize = 128;
 
-/// The longest name of a tool or an agent.
+/// The longest name of a tool or an agent, in characters.
 const NAME: usize = 100;
 
-/// What is traced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Traced {
-    /// Half of a trace's id must be below this.
+    /// A trace is made if half of its id is below this.
     pub sampled: u64,
-    /// What people and models said, too.
+    /// Whether spans include the text of people and models.
     pub content: bool,
 }
 
-/// Makes spans of one session's events.
 pub struct Translator {
     traced: Traced,
     agent: Option<AgentType>,
     model: Option<String>,
     version: Option<String>,
-    /// The root of the turn that runs, if it is traced.
+    /// The root span of the current turn, if it is traced.
     turn: Option<Turn>,
     tools: HashMap<String, Span>,
     agents: HashMap<String, Span>,
@@ -64,7 +62,6 @@ struct Turn {
 type Out<'o> = &'o mut dyn FnMut(Span);
 
 impl Translator {
-    /// For a session of which nothing has been read.
     pub fn new(traced: &Traced) -> Self {
         Self {
             traced: *traced,
@@ -78,7 +75,7 @@ impl Translator {
         }
     }
 
-    /// Whether anything comes of an event, by its line: most are pieces of text.
+    /// Whether an event matters, judged by its line: most are pieces of text.
     pub fn wants(&self, line: &[u8]) -> bool {
         const HEAD: usize = 512;
         let head = line.get(..HEAD).unwrap_or(line);
@@ -89,7 +86,7 @@ impl Translator {
             && (self.traced.content || !is("textChunk\""))
     }
 
-    /// Takes the next event, and gives what is over by it.
+    /// Processes the next event, and passes on the spans that it ends.
     pub fn event(&mut self, event: &Event<'_>, out: Out<'_>) {
         let Some(now) = clock::nanoseconds(&event.timestamp) else { return };
         match &event.kind {
@@ -144,7 +141,7 @@ impl Translator {
                     && turn.said.len() < CONTENT
                 {
                     turn.said.push_str(&chunk.content.decode());
-                    // Blocks are lines of their own.
+                    // Each block ends its line.
                     turn.said.extend(chunk.is_complete.then_some('\n'));
                 }
             }
@@ -181,7 +178,7 @@ impl Translator {
 
     fn begin_turn(&mut self, event: &Event<'_>, now: u64, number: u64, prompt: Option<&Text<'_>>) {
         let trace: [u8; 16] = digest("trace", &event.id);
-        // The share is taken of the last eight bytes, as the conventions for sampling have it.
+        // Sampling uses the last eight bytes, as the conventions say.
         let half = trace.last_chunk::<8>().copied().map_or(0, u64::from_be_bytes) >> 1;
         if half >= self.traced.sampled {
             return;
@@ -201,7 +198,7 @@ impl Translator {
         self.turn = Some(Turn { root, answered_by: None, said: String::new() });
     }
 
-    /// What runs on in the background ends later, with its own event.
+    /// Work in the background ends later, with its own event.
     fn end_turn(&mut self, now: u64, out: Out<'_>, finish: impl FnOnce(&mut Span)) {
         let Some(Turn { mut root, answered_by, .. }) = self.turn.take() else { return };
         finish(&mut root);
@@ -373,7 +370,7 @@ fn end(
     }
 }
 
-/// Types of errors are in snake case.
+/// Error types are in snake case.
 fn failure(reason: TurnFailure) -> &'static str {
     if reason == TurnFailure::MaxTurns { "max_turns" } else { reason.as_str() }
 }

@@ -1,4 +1,4 @@
-//! How a connection ends, and what becomes of its sessions.
+//! How a connection ends, and what happens to its sessions.
 
 use std::time::Duration;
 
@@ -8,7 +8,6 @@ use agentwire_protocol::{
 
 use crate::harness::{Gateway, PATIENCE, types};
 
-/// Waits until no session runs.
 async fn idle(gateway: &Gateway) {
     for session in gateway.hub.running() {
         let ended = tokio::time::timeout(PATIENCE, session.ended()).await;

@@ -1,4 +1,4 @@
-//! A hub whose agent is a script, and clients on wires of memory.
+//! A hub whose agent is a script, and clients on in-memory connections.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 /// Longer than anything here takes, even on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How much a wire of memory holds.
+/// The buffer size of an in-memory connection.
 const WIRE: usize = 64 << 10;
 
 pub(crate) struct Gateway {
@@ -58,7 +58,7 @@ impl Gateway {
         self.client_of(Unified::default(), None)
     }
 
-    /// A client of any front, whose sessions may go on for so long when it says no more.
+    /// A client of any front. Its sessions may continue for `linger` after it closes its input.
     pub(crate) fn client_of(
         &self,
         mut front: impl Front + 'static,
@@ -89,7 +89,7 @@ impl Gateway {
 
 pub(crate) struct Client {
     read: BufReader<ReadHalf<DuplexStream>>,
-    /// Nothing once it says no more.
+    /// `None` once the client has closed its input.
     write: Option<WriteHalf<DuplexStream>>,
     served: JoinHandle<u8>,
     stop: Option<oneshot::Sender<()>>,
@@ -103,7 +103,7 @@ impl Client {
         written.expect("it listens").expect("it listens");
     }
 
-    /// Says all this and then no more, while others go on.
+    /// Sends all this in the background, then closes the input.
     pub(crate) fn pour(&mut self, text: String) {
         let mut write = self.write.take().expect("it speaks");
         tokio::spawn(async move {
@@ -116,7 +116,7 @@ impl Client {
         self.bytes(format!("{frame}\n").as_bytes()).await;
     }
 
-    /// Starts a session; its id.
+    /// Starts a session and returns its id.
     pub(crate) async fn start(&mut self, prompt: &str) -> String {
         self.say(json!({ "id": "start", "command": "start", "agentType": "claude",
             "prompt": prompt, "config": { "workingDirectory": self.work } }))
@@ -125,7 +125,7 @@ impl Client {
         reply["reply"]["id"].as_str().unwrap_or_else(|| panic!("{reply}")).to_owned()
     }
 
-    /// The next line; none after the last.
+    /// The next line, or `None` at the end.
     pub(crate) async fn line(&mut self) -> Option<String> {
         let mut line = String::new();
         let read = tokio::time::timeout(PATIENCE, self.read.read_line(&mut line)).await;
@@ -138,7 +138,7 @@ impl Client {
         serde_json::from_str(&line).expect("a frame is JSON")
     }
 
-    /// Reads up to a frame that fits.
+    /// Reads up to a frame that fits, and returns it.
     pub(crate) async fn until(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
         loop {
             let frame = self.frame().await;
@@ -152,24 +152,24 @@ impl Client {
         self.until(|frame| frame["type"] == kind).await
     }
 
-    /// Says no more.
+    /// Closes the input.
     pub(crate) async fn hang_up(&mut self) {
         self.write.take().expect("it speaks").shutdown().await.expect("the wire closes");
     }
 
-    /// Tells the program to stop.
+    /// Tells the server to stop.
     pub(crate) fn stop(&mut self) {
         let _ = self.stop.take().expect("it runs").send(());
     }
 
-    /// Vanishes: neither says nor reads any more. Gives the exit code.
+    /// Disconnects: neither writes nor reads any more. Returns the exit code.
     pub(crate) async fn vanish(self) -> u8 {
         let Self { read, write, served, .. } = self;
         drop((read, write));
         tokio::time::timeout(PATIENCE, served).await.expect("it ends").expect("it ends well")
     }
 
-    /// Ends its session, and says no more.
+    /// Ends its session, and closes the input.
     pub(crate) async fn stop_session(mut self, id: &str) {
         self.say(json!({ "command": "stop", "sessionId": id })).await;
         self.event("sessionEnded").await;
@@ -177,7 +177,7 @@ impl Client {
         self.rest().await;
     }
 
-    /// Reads what is left, to the end; the exit code.
+    /// Reads everything to the end. Returns the frames and the exit code.
     pub(crate) async fn rest(mut self) -> (Vec<Value>, u8) {
         let mut frames = Vec::new();
         while let Some(line) = self.line().await {

@@ -1,4 +1,4 @@
-//! What clients say that they should not.
+//! Invalid and excessive input from clients.
 
 use std::time::Instant;
 
@@ -32,7 +32,7 @@ async fn a_large_line_waits_for_its_share_of_the_budget_and_gives_it_back() {
     let pool = gateway.hub.log().budget().work.clone();
     let all = pool.take(pool.total()).await;
     let mut client = gateway.client();
-    // What is small waits for nobody.
+    // Small messages do not wait.
     client.say(json!({ "id": 1, "command": "fly" })).await;
     assert_eq!(client.frame().await["id"], 1);
     client.say(json!({ "id": 2, "command": "fly", "pad": "x".repeat(2 << 20) })).await;
@@ -71,7 +71,7 @@ async fn the_last_line_needs_no_end() {
     }
 }
 
-/// Asks for more at once than may be open.
+/// Makes more calls at once than may be open.
 #[derive(Default)]
 struct Greedy {
     replies: usize,

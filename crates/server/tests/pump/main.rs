@@ -1,4 +1,4 @@
-//! The pump over memory: what clients see of it, whatever they speak.
+//! The pump on in-memory connections: what clients see of it, on any front.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,

@@ -1,4 +1,4 @@
-//! What comes before what, and to whom.
+//! The order of events and replies, and who gets them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,7 +38,8 @@ async fn a_reply_comes_after_the_events_of_what_it_did() {
     gateway.end().await;
 }
 
-/// The agent answers and ends the turn in one piece: the reply stands between what it said before and that.
+/// The agent answers and ends the turn in one write. The reply comes after the earlier events and before
+/// the end of the turn.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reply_comes_before_the_events_after_it() {
     let gateway = Gateway::new().await;
@@ -46,7 +47,7 @@ async fn a_reply_comes_before_the_events_after_it() {
     let id = client.start("HANG").await;
     for turn in 0..100 {
         client.event("turnStarted").await;
-        // The one is answered by the gateway, the other by the agent.
+        // The gateway answers the one, the agent the other.
         let asked = match turn % 2 {
             0 => json!({ "id": turn, "command": "interrupt", "sessionId": id }),
             _ => {
@@ -64,7 +65,7 @@ async fn a_reply_comes_before_the_events_after_it() {
     gateway.end().await;
 }
 
-/// Where each turn has its process, whoever has the reply to a prompt can interrupt it.
+/// With a process per turn, a client that has the reply to a prompt can interrupt it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_replied_to_is_done() {
     let gateway = Gateway::new().await;
@@ -121,7 +122,7 @@ async fn many_sessions_share_a_wire() {
     gateway.end().await;
 }
 
-/// Watches a session up to its first event, and asks for it to be ended when it has left.
+/// Watches a session up to its first event, then leaves and asks to end it.
 #[derive(Default)]
 struct Leaver {
     session: Option<SessionId>,
@@ -184,7 +185,7 @@ async fn who_has_left_a_session_hears_no_more_of_it_but_replies() {
     gateway.end().await;
 }
 
-/// Asks something of a session with each event, and tells what came when.
+/// Makes a call with each event, and records what came when.
 #[derive(Default)]
 struct Asking {
     raised: bool,
@@ -201,7 +202,7 @@ impl Front for Asking {
     fn on_reply(&mut self, _call: Call, reply: Result<Reply, GatewayError>, out: &mut Outbox) {
         match reply {
             Ok(Reply::Started { session, after }) => {
-                // Held until the whole turn is shown, which comes in one batch.
+                // These replies are held until the whole turn is shown, which comes in one batch.
                 for _ in 0..100 {
                     out.command(&session.id, Command::Settle(Settlement::allow("none")));
                 }
@@ -264,14 +265,13 @@ async fn a_burst_of_prompts_is_worked_off_and_then_the_session_ends() {
     gateway.end().await;
 }
 
-/// Has many replies that wait for events, and then wants none of these.
+/// Has many replies that wait for events, then no longer wants those events.
 #[derive(Default)]
 struct Skipping {
     replies: usize,
     skipped: bool,
 }
 
-/// How many replies wait.
 const HELD: usize = 100;
 
 impl Front for Skipping {

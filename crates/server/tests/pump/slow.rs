@@ -1,4 +1,4 @@
-//! A client that stops reading: it alone waits, what waits for it is bounded, and nothing is lost.
+//! A client that stops reading: only that client waits, what waits for it is bounded, and nothing is lost.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use tokio::sync::watch;
 
 use crate::harness::{Client, Gateway, PATIENCE};
 
-/// What may wait for a client: the pump's own limit, and the batch that was at hand.
+/// How many bytes may wait for a client: the pump's own limit, plus the current batch.
 const BOUND: usize = 8 << 20;
 
-/// How many calls may be open, and the one that was just read.
+/// How many calls may be open, plus the one that was just read.
 const OPEN_CALLS: usize = 1025;
 
-/// Counts the bytes that it was given, and how many calls have no reply.
+/// Counts the bytes it was given, and the calls without a reply.
 struct Counting {
     front: Unified,
     given: Arc<AtomicUsize>,
@@ -70,7 +70,7 @@ async fn a_client_that_stops_reading_slows_nobody_and_loses_nothing() {
     let mut slow = gateway.client_of(front, None);
     let flood = slow.start("FLOOD").await;
 
-    // Its agent goes on to the end of its turn, and so do all others.
+    // Its agent continues to the end of its turn, and so do all others.
     let session = gateway.hub.session(&SessionId::from(flood.as_str())).expect("it runs");
     let done =
         session.until(|summary| summary.last_seq > 400 && summary.state == SessionState::Idle);
@@ -84,7 +84,7 @@ async fn a_client_that_stops_reading_slows_nobody_and_loses_nothing() {
     let waiting = given.load(Ordering::Relaxed);
     assert!(waiting < BOUND, "{waiting} bytes wait for the client");
 
-    // It is still listened to, and reads all that it missed, in order.
+    // Its input is still read, and it reads everything it missed, in order.
     slow.say(json!({ "id": "late", "command": "fly" })).await;
     let (mut seq, mut chars) = (0, 0);
     let mut is_answered = false;
@@ -108,7 +108,7 @@ async fn a_client_that_stops_reading_slows_nobody_and_loses_nothing() {
     gateway.end().await;
 }
 
-/// A session whose agent has said more than its client takes.
+/// A session whose agent has sent more than its client reads.
 async fn flooded(gateway: &Gateway, client: &mut Client) -> String {
     let id = client.start("FLOOD").await;
     let session = gateway.hub.session(&SessionId::from(id.as_str())).expect("it runs");
@@ -151,7 +151,7 @@ async fn pages_are_read_as_the_client_takes_them() {
     let asked = open.wait_for(|open| *open < 40);
     tokio::time::timeout(PATIENCE, asked).await.expect("a page is read").expect("it runs");
     let first = client.line().await.expect("a page").len();
-    // The one that is being taken, and the next.
+    // The page that the client is reading, and the next one.
     let waiting = given.load(Ordering::Relaxed);
     assert!(waiting <= 2 * first, "{waiting} bytes wait for the client");
     for _ in 1..40 {

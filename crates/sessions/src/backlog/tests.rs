@@ -1,6 +1,6 @@
 use super::*;
 
-/// Some bytes that differ from their neighbours.
+/// Bytes that differ from their neighbours.
 fn some(count: usize, seed: usize) -> Vec<u8> {
     (0..count).map(|at| ((at * 31 + seed * 7 + at / 251) % 256) as u8).collect()
 }
@@ -9,7 +9,7 @@ fn backlog(directory: &tempfile::TempDir) -> Backlog {
     Backlog::new(directory.path().to_owned())
 }
 
-/// Takes up to so many bytes.
+/// Takes at most `most` bytes.
 fn take(backlog: &mut Backlog, most: usize) -> Vec<u8> {
     let next = backlog.next().expect("the files can be read");
     let taken = next[..next.len().min(most)].to_vec();
@@ -35,7 +35,7 @@ fn bytes_come_out_as_they_went_in_however_they_are_taken() {
     }
     assert!(taken == expected, "{} of {} bytes", taken.len(), expected.len());
     assert!(backlog.next().expect("nothing to read").is_empty());
-    // It leaves no name behind, nor room taken.
+    // No file name remains, and no space stays in use.
     assert_eq!(std::fs::read_dir(directory.path()).expect("a directory").count(), 0);
     assert_eq!((backlog.in_memory(), backlog.files.len()), (0, 0));
 }
@@ -58,7 +58,7 @@ fn files_that_are_read_are_given_up() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut backlog = backlog(&directory);
     backlog.push(&some(2 << 20, 0));
-    // It is never empty, as with an agent that is always a little behind.
+    // It is never empty, as with an agent that is always slightly behind.
     for round in 0..40 {
         backlog.push(&some(2 << 20, round));
         for _ in 0..8 {
@@ -72,7 +72,7 @@ fn files_that_are_read_are_given_up() {
 #[test]
 fn without_room_on_the_disk_it_stays_in_memory() {
     let mut backlog = Backlog::new(PathBuf::from("/nowhere"));
-    // As if the disk were full: nothing can be written to this file.
+    // As if the disk were full: this file cannot be written.
     let file = File::open("/dev/null").expect("a file");
     backlog.push(b"first ");
     backlog.files.push_back(Part { file, length: 0, read: 0 });

@@ -1,4 +1,4 @@
-//! The socket's side of a bridge: who may speak, and how much at once.
+//! The socket side of a bridge: who may connect, and how much may be in flight.
 
 use std::borrow::Cow;
 use std::io;
@@ -22,32 +22,30 @@ use crate::blocking::{blocking, blocking_if_long};
 use crate::budget::{Pool, SMALL, Share, WORK};
 use crate::session::LongLine;
 
-/// How many relays may run at once; an agent may start each server once for each of its threads.
+/// How many relays may run at once; an agent may start each server once per thread.
 const CONNECTIONS: usize = 256;
 
-/// What waits for the client is counted in pieces of this size, and of those there are as many as
-/// the longest message has.
+/// Messages that wait for the client are counted in pieces of this size. There are as many pieces as the
+/// longest message needs.
 const PIECE: usize = 64 << 10;
 
-/// How long a relay may take to say its token.
+/// How long a relay may take to send its token.
 const GREETING: Duration = Duration::from_secs(10);
 
-/// How long to wait where a connection could not be taken, such as for want of descriptors.
+/// How long to wait after a connection could not be accepted, for example because descriptors ran out.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Who may speak, and how much at once.
 pub(super) struct Door {
-    /// The token of each server.
+    /// Token and name of each server.
     tokens: Vec<(String, String)>,
     heard: mpsc::Sender<Heard>,
     room: Arc<Semaphore>,
-    /// What is large takes a share of it.
+    /// Large messages take a share of it.
     pool: Pool,
-    /// Where it waits until it is whole, or until the relay reads it.
+    /// Where large messages wait until they are complete, or until the relay reads them.
     directory: PathBuf,
 }
 
-/// A line of a relay.
 enum Line {
     Short(Vec<u8>),
     Long(LongLine),
@@ -64,7 +62,7 @@ impl Door {
         Self { tokens, heard, room, pool, directory }
     }
 
-    /// Takes connections until nobody listens.
+    /// Accepts connections until the task is aborted.
     pub(super) async fn open(self, listener: UnixListener) {
         let door = Arc::new(self);
         let mut relays = JoinSet::new();
@@ -79,7 +77,7 @@ impl Door {
                     relays.spawn(async move { door.serve(number, stream).await });
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "an MCP relay could not be taken");
+                    tracing::warn!(%error, "failed to accept an MCP relay");
                     tokio::time::sleep(PAUSE).await;
                 }
             }
@@ -91,11 +89,11 @@ impl Door {
         let mut read = BufReader::with_capacity(PIECE, read);
         let greeting = timeout(GREETING, self.line(&mut read, PIECE)).await;
         let Ok(Ok(Some(Line::Short(said)))) = greeting else {
-            tracing::warn!("an MCP relay did not say the session's token: refused");
+            tracing::warn!("refused an MCP relay: it sent no token");
             return;
         };
         let Some(server) = self.server(&said) else {
-            tracing::warn!("an MCP relay came without the session's token: refused");
+            tracing::warn!("refused an MCP relay: its token is wrong");
             return;
         };
         let outbox = Outbox::new(self.directory.clone());
@@ -103,18 +101,19 @@ impl Door {
         if self.heard.send(Heard::Opened { connection, to }).await.is_err() {
             return;
         }
-        // Either end is the end of both.
+        // If either direction ends, both do.
         let ended = tokio::select! {
             ended = self.listen(connection, read, &outbox) => ended,
             ended = outbox.write_to(write) => ended,
         };
         if let Err(error) = ended {
-            tracing::warn!(%error, "an MCP relay is given up");
+            tracing::warn!(%error, "closed an MCP relay");
         }
         let _ = self.heard.send(Heard::Closed { connection }).await;
     }
 
-    /// The server whose token that is. How long this takes says nothing of how much was right.
+    /// The server with this token. How long the comparison takes does not depend on how much of the token
+    /// is right.
     fn server(&self, said: &[u8]) -> Option<String> {
         let differs = |token: &str| {
             let pairs = token.bytes().zip(said.iter());
@@ -124,8 +123,8 @@ impl Door {
         Some(server.clone())
     }
 
-    /// Hands on what the agent says. Each message holds its room until the client has answered it, and a
-    /// large one its share until it is durable: only who has room waits for a share.
+    /// Forwards the agent's messages. Each message holds its room until the client has answered it, and a
+    /// large one holds its share until it is durable. Only a message that has room waits for a share.
     async fn listen(
         &self,
         connection: u64,
@@ -156,7 +155,7 @@ impl Door {
         Ok(())
     }
 
-    /// The next line. Half a line at the end is none.
+    /// The next line. An incomplete line at the end is ignored.
     async fn line(
         &self,
         read: &mut (impl AsyncBufRead + Unpin),
@@ -177,7 +176,7 @@ impl Door {
             match &mut line {
                 Line::Short(line) => line.extend_from_slice(text),
                 Line::Long(long) => {
-                    // It is within the limit of such lines.
+                    // The limit checked above is within that of a long line.
                     let _ = long.push(text);
                     blocking(|| long.write(&self.directory))?;
                 }
@@ -195,7 +194,7 @@ impl Door {
         }
     }
 
-    /// All of a line, in memory; of a long one once it has its share.
+    /// The whole line, in memory; a long one is read once it has its share.
     async fn whole(&self, line: Line) -> io::Result<(Vec<u8>, Option<Arc<Share>>)> {
         match line {
             Line::Short(line) => Ok((line, None)),
@@ -216,19 +215,20 @@ impl Line {
     }
 }
 
-/// Answers what is no message, without the session. Who says much of that and reads nothing is given up.
+/// Answers an invalid message directly, without the session. A relay that sends many of them and reads
+/// nothing is dropped.
 fn refuse(outbox: &Outbox, code: i32, why: &str) -> io::Result<()> {
     if outbox.waiting() > OUTGOING_LIMIT {
-        return Err(io::Error::other("it does not read why its messages are refused"));
+        return Err(io::Error::other("it does not read the errors for its messages"));
     }
     outbox.push(failure(Json::trusted("null"), code, why).get());
     Ok(())
 }
 
-/// The message on that line, or the JSON-RPC error that it deserves. What some strict parser would
-/// not take is mended, as on an agent's own lines.
+/// The message on this line, or the JSON-RPC error for it. JSON that some strict parsers would reject is
+/// repaired, as on an agent's own lines.
 fn message(scanner: &mut Scanner, line: &[u8]) -> Result<Json<'static>, (i32, &'static str)> {
-    let broken = (-32700, "this is not JSON");
+    let broken = (-32700, "the message is not valid JSON");
     let text = std::str::from_utf8(line).map_err(|_| broken)?.trim_ascii();
     let text = match scanner.scan(text) {
         Ok(_) => Cow::Borrowed(text),
@@ -236,7 +236,7 @@ fn message(scanner: &mut Scanner, line: &[u8]) -> Result<Json<'static>, (i32, &'
         Err(Fault::Syntax) => return Err(broken),
     };
     if !scanner.scan(&text).is_ok_and(|document| document.root().is_object()) {
-        return Err((-32600, "a message is one JSON object"));
+        return Err((-32600, "a message must be a JSON object"));
     }
     Ok(Json::trusted(on_one_line(&text).into_owned()))
 }

@@ -1,4 +1,4 @@
-//! What clients' MCP servers say to one relay, until it has taken it.
+//! Messages from clients' MCP servers to one relay, until it has read them.
 
 use std::io;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use crate::backlog::Backlog;
 use crate::blocking::blocking;
 
-/// Lines that wait; clones are the same.
+/// Lines that wait; clones share them.
 #[derive(Clone)]
 pub(super) struct Outbox {
     shared: Arc<Shared>,
@@ -18,7 +18,7 @@ pub(super) struct Outbox {
 
 struct Shared {
     state: Mutex<State>,
-    /// There is more, or never will be again.
+    /// There is more to write, or the outbox was closed.
     wanted: Notify,
 }
 
@@ -33,7 +33,6 @@ impl Outbox {
         Self { shared: Arc::new(Shared { state: Mutex::new(state), wanted: Notify::new() }) }
     }
 
-    /// Adds a line.
     pub(super) fn push(&self, line: &str) {
         let mut state = self.state();
         state.lines.push(line.as_bytes());
@@ -47,17 +46,16 @@ impl Outbox {
         self.state().lines.len()
     }
 
-    /// There will be no more.
     pub(super) fn close(&self) {
         self.state().is_closed = true;
         self.shared.wanted.notify_one();
     }
 
-    /// Writes all that comes, until there will be no more.
+    /// Writes everything that is pushed, until the outbox is closed.
     pub(super) async fn write_to(&self, mut write: impl AsyncWrite + Unpin) -> io::Result<()> {
         loop {
             let wanted = self.shared.wanted.notified();
-            // Somebody who has it may wait for the disk.
+            // The lock's holder may be waiting for the disk.
             let (next, is_closed) = blocking(|| self.take())?;
             match next.is_empty() {
                 false => write.write_all(&next).await?,

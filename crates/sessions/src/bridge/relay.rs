@@ -1,6 +1,6 @@
-//! The relay: the stdio MCP server that an agent starts in place of one that the client hosts. It is
-//! this same program started again; it copies lines between its stdio and the session's socket, and
-//! ends when either does.
+//! The relay: the stdio MCP server that an agent starts in place of one that the client hosts. It is this
+//! same program, started again. It copies lines between its stdio and the session's socket, and ends when
+//! either does.
 
 use std::ffi::OsStr;
 use std::io::{self, Read, Write};
@@ -13,21 +13,21 @@ use crate::process::hide_memory;
 /// The first argument that makes this program a relay; the second is the socket.
 pub const VERB: &str = "mcp-bridge";
 
-/// The variable that holds the server's token.
+/// The environment variable that holds the server's token.
 pub const TOKEN: &str = "AGENTWIRE_MCP_TOKEN";
 
-/// How much is handed on at once.
+/// How much is copied at once.
 const BUFFER: usize = 64 << 10;
 
-/// Relays until one of its ends is closed.
+/// Relays until either end is closed.
 pub fn run(socket: Option<&OsStr>) -> io::Result<()> {
     let (Some(socket), Some(token)) = (socket, std::env::var_os(TOKEN)) else {
         return Err(io::Error::other(
-            "mcp-bridge is started by agents that agentwire runs, to reach an MCP server that a \
-             client of agentwire hosts; by hand there is nothing to do with it",
+            "mcp-bridge is started by the agents that agentwire runs, to reach an MCP server that a \
+             client hosts; do not start it yourself",
         ));
     };
-    // The token stands in our environment.
+    // The token is in our environment.
     let _ = hide_memory();
     let failed = |error: io::Error| {
         let message = format!("failed to reach the session at {}: {error}", socket.display());
@@ -42,12 +42,12 @@ pub fn run(socket: Option<&OsStr>) -> io::Result<()> {
         let _ = copy(io::stdin().lock(), &up);
         let _ = up.shutdown(Shutdown::Both);
     })?;
-    // An agent that closed our stdout is one that ended us.
+    // If our stdout is closed, the agent has ended us.
     let _ = copy(&session, io::stdout().lock());
     Ok(())
 }
 
-/// Hands on what comes as soon as it comes. `io::copy` may splice, which keeps a short line back.
+/// Copies data as soon as it arrives. `io::copy` may splice, which holds back a short line.
 fn copy(mut from: impl Read, mut to: impl Write) -> io::Result<()> {
     let mut buffer = vec![0; BUFFER];
     loop {

@@ -1,4 +1,4 @@
-//! Where a session's socket is: a directory of its own that only this user can enter.
+//! Where a session's socket is: its own directory, which only this user can enter.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -10,7 +10,7 @@ use crate::private_dir::{PrivateDirectory, remove_stale};
 
 const PREFIX: &str = "agentwire-mcp-";
 
-/// A socket's path has room for 107 bytes; the rest of ours takes some 30 of them.
+/// A socket path may have 107 bytes; the rest of ours takes about 30 of them.
 const BASE_LIMIT: usize = 70;
 
 /// The directory and its socket. Dropping it removes both.
@@ -21,7 +21,6 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Makes a new one.
     pub(super) fn new() -> io::Result<Self> {
         let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
         let fits = |path: &PathBuf| {
@@ -41,7 +40,6 @@ impl Place {
         &self.socket
     }
 
-    /// Listens there.
     pub(super) fn listen(&self) -> io::Result<UnixListener> {
         let listener = UnixListener::bind(&self.socket)?;
         fs::set_permissions(&self.socket, Permissions::from_mode(0o600))?;

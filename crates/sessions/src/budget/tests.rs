@@ -1,4 +1,4 @@
-//! Shares come in turn, come back however they are lost, and are never more than there is.
+//! Shares are granted in turn, are returned however they are dropped, and never exceed the budget.
 
 use std::task::{Context, Poll, Waker};
 
@@ -18,7 +18,7 @@ async fn shares_are_given_in_turn_and_come_back() {
     let mut second = Box::pin(pool.take(ALL));
     let mut third = Box::pin(pool.take(UNIT));
     assert!(poll(second.as_mut()).is_pending());
-    // There would be room for it, but it is not its turn: what is large never starves.
+    // There would be room for it, but it is not its turn: large requests never starve.
     assert!(poll(third.as_mut()).is_pending());
     assert_eq!((pool.waiting(), pool.waits()), (2, 2));
     drop(first);
@@ -68,7 +68,7 @@ async fn a_share_grows_only_while_nobody_waits() {
     assert!(poll(waits.as_mut()).is_pending());
     assert!(!share.grow(4 * UNIT));
     assert_eq!((pool.used(), pool.refusals()), ((3 * UNIT) as i64, 1));
-    // One that cannot grow gives up what it has, and the other goes on.
+    // A task that cannot grow releases its share, and the other one continues.
     drop(share);
     assert!(poll(waits.as_mut()).is_ready());
     drop(waits);
@@ -87,7 +87,7 @@ async fn what_clients_hold_keeps_no_agent_waiting() {
     assert!(total <= LEAST);
 }
 
-/// What several whole messages take together is never more than what the largest takes alone, or the part.
+/// Several whole messages together never take more than the largest takes alone, or than the pool.
 #[tokio::test]
 async fn messages_that_take_all_of_a_part_come_one_after_the_other() {
     const MESSAGE: usize = 60 << 20;
@@ -105,7 +105,7 @@ async fn messages_that_take_all_of_a_part_come_one_after_the_other() {
             held.push(share);
         }
     }
-    // Of smaller ones there are as many as fit.
+    // Smaller ones: as many as fit.
     let third = budget.clients.total() / 3;
     let shares = [budget.clients.take_now(third), budget.clients.take_now(third)];
     assert!(shares.iter().all(Option::is_some));

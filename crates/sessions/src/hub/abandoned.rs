@@ -1,4 +1,4 @@
-//! Sessions that nobody runs any more, as those who look at them find them.
+//! Closes sessions that no process runs any more when somebody looks at them.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use crate::owner::Owner;
 use crate::store::{Record, Store, StoreError};
 
 impl Shared {
-    /// The session as it is, closed if nobody runs it any more: its process may have died while this
-    /// one runs, or its end could not be written when it came. Where its end cannot be written now it is
-    /// shown as if it were. `may_write` is false from the first that others who write kept from it.
+    /// The current record, closed if no process runs the session: its process may have died after this one
+    /// started, or its end could not be written at the time. If the end cannot be written now either, the
+    /// record is shown as if it were. `may_write` becomes false once another writer was in the way.
     pub(super) fn looked_after(
         &self,
         store: &dyn Store,
@@ -21,7 +21,7 @@ impl Shared {
     ) -> Result<Record, StoreError> {
         let own = self.owner.as_ref().map(Owner::name);
         if let Some(live) = self.live().get(&record.summary.id) {
-            // What is kept of it is damaged; what it is we know.
+            // The record is damaged, but the live session has the correct summary.
             if record.unfit.is_some() {
                 record.summary = live.summary();
             }
@@ -42,7 +42,7 @@ impl Shared {
         }
     }
 
-    /// All that is kept of a session beside its events, closed if nobody runs it any more.
+    /// Everything stored about a session except its events; closed first if no process runs it.
     pub(super) async fn found(
         self: &Arc<Self>,
         id: &SessionId,

@@ -1,4 +1,4 @@
-//! What clients want of sessions that run here: the next prompt, and everything else.
+//! Commands to sessions that run here: the next prompt, and everything else.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,21 +13,21 @@ use crate::SessionHandle;
 use crate::budget::Share;
 use crate::session::Client;
 
-/// How long a large prompt may wait until the agent has taken a change, while others wait for its share.
+/// How long a large prompt may wait for the agent to accept a change while others wait for its share.
 const CHANGE: Duration = Duration::from_secs(1);
 
 const BUSY: &str =
-    "the agent has not taken the change yet, and others wait to send large messages; try again";
+    "the agent has not accepted the change yet, and others wait to send large messages; try again";
 
 impl Hub {
-    /// The session that is to go on, if it runs here and has nothing to do.
+    /// The session to continue, if it runs here and is idle.
     pub(super) fn waiting(&self, new: &NewSession) -> Option<SessionHandle> {
         let id = new.resume.as_ref().filter(|_| !new.fork)?;
         let session = self.session(id).ok()?;
         (session.summary().state == SessionState::Idle).then_some(session)
     }
 
-    /// Gives a session that runs its next prompt. What it runs with stays, but for the model and the mode.
+    /// Gives a running session its next prompt. Its configuration stays, except for the model and the mode.
     pub(super) async fn go_on(
         &self,
         session: SessionHandle,
@@ -38,7 +38,7 @@ impl Hub {
         let (id, summary) = (session.id(), session.summary());
         if summary.agent_type != new.agent {
             let agent = summary.agent_type.as_str();
-            let message = format!("session {id} is one of {agent}; go on with it with that agent");
+            let message = format!("session {id} belongs to {agent}; continue it with that agent");
             return Err(GatewayError::new(ErrorCode::Conflict, message));
         }
         let SessionConfig { model, approval_mode, permission_mode, .. } = new.config.clone();
@@ -83,7 +83,7 @@ impl Hub {
         Ok(session)
     }
 
-    /// Sends a command. A session that never was is told from one that is over.
+    /// Sends a command. The error distinguishes a session that never existed from one that has ended.
     pub(super) async fn send(
         &self,
         id: &SessionId,
@@ -98,8 +98,8 @@ impl Hub {
         };
         let is_over = self.summary(id).await?.state == SessionState::Ended;
         let message = match is_over {
-            true => format!("session {id} is over; start a session with its id to go on"),
-            false => format!("session {id} runs in another process; ask there"),
+            true => format!("session {id} has ended; start a session with its id to continue"),
+            false => format!("session {id} runs in another process; send commands to that process"),
         };
         Err(GatewayError::new(if is_over { ErrorCode::Conflict } else { error.code }, message))
     }

@@ -1,4 +1,4 @@
-//! Following a session to its end, which is written here if its process died.
+//! Follows a session to its end, and writes that end if the session's process died.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::{Hub, Shared};
 use crate::log::Cursor;
 use crate::store::{Batch, StoreError};
 
-/// The events of a session: history first, then live, by the same call. Keeps no hub open.
+/// The events of a session: history first, then live, from the same call. Does not keep the hub open.
 #[derive(Debug)]
 pub struct Events {
     session: SessionId,
@@ -18,13 +18,13 @@ pub struct Events {
 }
 
 impl Hub {
-    /// The events of a session after that one. There must be such a session.
+    /// The events of a session after `after`. The session must exist.
     pub async fn events(&self, id: &SessionId, after: u64) -> Result<Events, GatewayError> {
         self.record(id).await?;
         Ok(self.follow(id, after))
     }
 
-    /// The same without a look whether there is such a session; of one that is not there are no events.
+    /// The same without checking that the session exists; an unknown session has no events.
     pub fn follow(&self, id: &SessionId, after: u64) -> Events {
         Events {
             session: id.clone(),
@@ -35,18 +35,18 @@ impl Hub {
 }
 
 impl Events {
-    /// The number of the last event that was handed out.
+    /// The number of the last event returned.
     pub fn position(&self) -> u64 {
         self.cursor.position()
     }
 
-    /// How long what is large may wait for its share of the budget ([`Cursor::wait_for_share`]).
+    /// How long large events may wait for their share of the budget ([`Cursor::wait_for_share`]).
     pub fn wait_for_share(&mut self, longest: Duration) {
         self.cursor.wait_for_share(longest);
     }
 
-    /// The next events ([`Cursor::next`]). A session whose process died is closed, if it can be, and its
-    /// end comes like any event.
+    /// The next events ([`Cursor::next`]). A session whose process died is closed if possible, and its end
+    /// arrives like any event.
     pub async fn next(&mut self) -> Result<Option<Batch>, StoreError> {
         loop {
             if let Some(batch) = self.cursor.next().await? {

@@ -1,7 +1,7 @@
 //! What counts once, however often it is sent: starts and prompts by a client's key, prompts by their id.
 //!
-//! A key is kept with what it was used for, in the same transaction. Sent again with the same content it
-//! gives the same session, with other content it is a conflict.
+//! A key is stored with what it was used for, in the same transaction. Sent again with the same content, it
+//! returns the same session; with other content, it is a conflict.
 
 use std::collections::HashMap;
 use std::io;
@@ -21,20 +21,20 @@ use crate::blocking::blocking_if_long;
 use crate::budget::Share;
 use crate::session::{Client, prompt_key};
 
-/// How often a start that waits for another with its key looks whether there is room at all.
+/// How often a start that waits for another with the same key checks whether the store has room.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// The keys that are under way, and whether whoever sent one was refused for want of room.
+/// The keys in use, and whether the start that sent one was refused because the store was full.
 pub(super) type Keys = HashMap<String, bool>;
 
-/// The turn among those with one key, until it is dropped.
+/// The right to use one key, until it is dropped; others with the same key wait.
 pub(super) struct Turn {
     keys: Arc<watch::Sender<Keys>>,
     pub(super) key: String,
 }
 
 impl Turn {
-    /// Whoever sent the key was refused; it is not free before what was handed to the log is undone.
+    /// Marks the start as refused. The key is not free until what was submitted to the log is undone.
     pub(super) fn refuse(&self) {
         self.keys.send_modify(|keys| {
             keys.insert(self.key.clone(), true);
@@ -50,32 +50,30 @@ impl Drop for Turn {
     }
 }
 
-/// A session that was asked for.
 pub enum Begun {
     /// It runs here.
     Runs(SessionHandle),
-    /// The key was used before, for that session, which may be over.
+    /// The key was used before, for this session, which may have ended.
     Before(SessionId),
 }
 
-/// A key, and a digest of what is sent under it.
+/// A key, and a digest of the content sent with it.
 pub(super) struct Key {
     name: String,
     content: String,
 }
 
 impl Key {
-    /// The key of a start, if it has one.
     fn of_start(new: &NewSession) -> Option<Self> {
         let key = new.key.as_deref()?;
         let (prompt, resume) = (new.prompt.as_ref(), new.resume.as_ref());
-        // To go on with a session is the same by a prompt, which names no agent.
+        // A start that continues a session equals a prompt to it, which names no agent.
         let agent = (!new.goes_on()).then_some(new.agent);
         let further = (new.fork, &new.native_resume, &new.id, &new.config, new.replaces_config);
         Some(Self::of(create_key(key), agent, prompt, resume, further))
     }
 
-    /// The key of a prompt: each session has its own.
+    /// The key of a prompt: each session has its own keys.
     fn of_prompt(key: &str, session: &SessionId, prompt: &Prompt) -> Self {
         let further = (false, &None, &None, &SessionConfig::default(), false);
         Self::of(Self::at(session, key), None, Some(prompt), Some(session), further)
@@ -93,7 +91,7 @@ impl Key {
         further: (bool, &Option<String>, &Option<SessionId>, &SessionConfig, bool),
     ) -> Self {
         let mut digest = Hashed(Sha256::new());
-        // A hash takes all that is written.
+        // Writing to a hash cannot fail.
         let _ = blocking_if_long(prompt.map_or(0, length), || {
             serde_json::to_writer(&mut digest, &(agent, prompt, session, further))
         });
@@ -102,14 +100,14 @@ impl Key {
         Self { name, content }
     }
 
-    /// As it is kept once it is used for that session.
+    /// The form in which it is stored once it is used for this session.
     pub(super) fn used_for(&self, session: &SessionId) -> (String, String) {
         (self.name.clone(), format!("{session} {}", self.content))
     }
 
-    /// The session that it was used for, unless something else was sent then.
+    /// The session it was used for, unless it was used with other content.
     fn session(&self, kept: &str) -> Result<SessionId, GatewayError> {
-        // Older versions kept no digest.
+        // Older versions stored no digest.
         let (session, content) = kept.split_once(' ').unwrap_or((kept, &self.content));
         if content == self.content {
             return Ok(SessionId::from(session));
@@ -119,7 +117,7 @@ impl Key {
     }
 }
 
-/// What is written is hashed, and nowhere in memory.
+/// Hashes what is written, without holding it in memory.
 struct Hashed(Sha256);
 
 impl io::Write for Hashed {
@@ -140,13 +138,13 @@ fn length(prompt: &Prompt) -> usize {
 }
 
 impl Hub {
-    /// The key that a client sent: keys are each client's own. `owner` tells it from all others.
+    /// The name of a client's key: each client has its own keys. `owner` identifies the client.
     pub fn key_of(owner: &str, key: &str) -> String {
         format!("{owner}/{key}")
     }
 
-    /// Starts a session, or goes on with one that is over. It is durable when this returns. Whoever does
-    /// not wait for it leaves nothing half done.
+    /// Starts a session, or resumes one that has ended. It is durable when this returns. Cancelling the
+    /// call leaves nothing half done.
     pub async fn start(&self, new: NewSession) -> Result<SessionHandle, GatewayError> {
         let hub = self.clone();
         let begun = tokio::spawn(async move { hub.begin_once(new, None, false).await });
@@ -156,8 +154,8 @@ impl Hub {
         }
     }
 
-    /// The same, or goes on with a session that waits here for its next prompt. A large one has its share
-    /// of the budget.
+    /// The same, or continues a session that waits here for its next prompt. `share` is a large prompt's
+    /// share of the budget.
     pub async fn begin(
         &self,
         new: NewSession,
@@ -184,7 +182,7 @@ impl Hub {
         if let (Some(id), Some(prompt), Some(name)) =
             (new.resume.clone().filter(|_| !new.fork), &mut new.prompt, &new.key)
         {
-            // The key may have been that of a prompt.
+            // The key may have been used for a prompt.
             let as_prompt = Key { name: Key::at(&id, name), content: key.content.clone() };
             let message = prompt.message_id.get_or_insert_with(|| message_id(name, &key.content));
             if self.used(&as_prompt).await?.is_some() || self.has_taken(&id, message).await? {
@@ -193,7 +191,7 @@ impl Hub {
         }
         match self.begin_under(new, Some((&key, turn)), share, may_go_on).await {
             Ok(session) => Ok(Begun::Runs(session)),
-            // Another process may have been first with that key. Whatever else went wrong did so in this one.
+            // Another process may have used the key first. Any other error is this process's own.
             Err(error) if error.code == ErrorCode::Conflict => {
                 self.used(&key).await?.map(Begun::Before).ok_or(error)
             }
@@ -217,8 +215,9 @@ impl Hub {
         }
     }
 
-    /// Wants something of a session that runs here. A prompt that was taken before, by its id or by its key,
-    /// counts once, even if the session is over since, or runs elsewhere. An id of its own goes before a key.
+    /// Sends a command to a session that runs here. A prompt that was accepted before, by its id or its
+    /// key, counts once, even if the session has ended since or runs in another process. A prompt's own id
+    /// takes precedence over a key.
     pub async fn order(
         &self,
         id: &SessionId,
@@ -242,7 +241,7 @@ impl Hub {
         }
         prompt.message_id = Some(message_id);
         let (hub, id, client) = (self.clone(), id.clone(), client.clone());
-        // The turn is held to the end, whoever waits for it.
+        // Holds the key's turn to the end, even if the caller stops waiting.
         let done = tokio::spawn(async move {
             let done = hub.heard(&id, &client, command, Some(key.used_for(&id)), share).await;
             drop(turn);
@@ -251,7 +250,7 @@ impl Hub {
         done.await.map_err(lost)?
     }
 
-    /// Whether the same prompt came under that key with a start that went on with the session.
+    /// Whether the same prompt arrived under this key with a start that continued the session.
     async fn went_on(&self, start: &str, id: &SessionId, key: &Key) -> Result<bool, GatewayError> {
         let kept = self.kept(create_key(start)).await?;
         let Some((session, content)) = kept.as_deref().and_then(|kept| kept.split_once(' ')) else {
@@ -278,7 +277,8 @@ impl Hub {
         }
     }
 
-    /// What a session that did not hear a prompt has answered already, if it had taken it before.
+    /// The earlier answer to a prompt that the session did not receive now, if it had accepted the prompt
+    /// before.
     pub async fn repeated(
         &self,
         id: &SessionId,
@@ -293,32 +293,33 @@ impl Hub {
         }
     }
 
-    /// Whether a session has taken the prompt of that id, whether it runs or not.
+    /// Whether a session has accepted the prompt with this id, whether it runs or not.
     async fn has_taken(&self, id: &SessionId, message: &str) -> Result<bool, GatewayError> {
         Ok(self.remembered(prompt_key(id, message)).await?.is_some())
     }
 
-    /// The session that key was used for, if it was used, whether the session runs or not.
+    /// The session that this key was used for, if any, whether the session runs or not.
     pub async fn started_with(&self, key: &str) -> Result<Option<SessionId>, GatewayError> {
         let kept = self.kept(create_key(key)).await?;
         Ok(kept.map(|kept| SessionId::from(kept.split(' ').next().unwrap_or_default())))
     }
 
-    /// The same, if the same was sent under it then.
+    /// The same, if it was used with the same content.
     async fn used(&self, key: &Key) -> Result<Option<SessionId>, GatewayError> {
         let kept = self.kept(key.name.clone()).await?;
         kept.map(|kept| key.session(&kept)).transpose()
     }
 
     async fn kept(&self, key: String) -> Result<Option<String>, GatewayError> {
-        // One that was refused for want of room is no start, though the log may still hold it.
+        // A start that was refused because the store was full does not count, though the log may still hold
+        // it.
         if self.shared.keys.borrow().get(&key) == Some(&true) {
             return Ok(None);
         }
         self.remembered(key).await
     }
 
-    /// Waits for those that came before with the same key.
+    /// Waits for earlier calls with the same key.
     async fn turn(&self, key: &str) -> Result<Turn, GatewayError> {
         let mut under_way = self.shared.keys.subscribe();
         loop {
@@ -334,7 +335,7 @@ impl Hub {
                 return Ok(Turn { keys: Arc::clone(&self.shared.keys), key: key.to_owned() });
             }
             let freed = under_way.wait_for(|keys| !keys.contains_key(key));
-            // The one before may wait for room, and that for long.
+            // The earlier call may wait for room in the store, perhaps for a long time.
             if tokio::time::timeout(GLANCE, freed).await.is_err() {
                 self.check_room()?;
             }
@@ -342,19 +343,19 @@ impl Hub {
     }
 }
 
-/// The id of the message that a command brings, by which it counts once.
+/// The message id of a prompt, by which it counts once.
 pub fn message_of(command: &Command) -> Option<String> {
     if let Command::Prompt(prompt) = command { prompt.message_id.clone() } else { None }
 }
 
-/// The id of the message of that content that is sent under that key. Some agents take none but UUIDs.
+/// The message id for this content under this key. It is a UUID because some agents accept nothing else.
 fn message_id(key: &str, content: &str) -> String {
     let digest = Sha256::digest(format!("{key} {content}"));
     let bytes = digest.first_chunk().copied().unwrap_or_default();
     uuid::Builder::from_random_bytes(bytes).into_uuid().to_string()
 }
 
-/// Under which it is kept that a client's key was used.
+/// The name under which the use of a client's key is stored.
 fn create_key(key: &str) -> String {
     format!("create/{key}")
 }

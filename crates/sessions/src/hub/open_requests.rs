@@ -1,4 +1,4 @@
-//! What agents ask and wait for, whichever process runs them.
+//! Open requests of agents, whichever process runs them.
 
 use agentwire_protocol::{Event, GatewayError, OpenRequest, SessionId};
 
@@ -6,12 +6,12 @@ use super::Hub;
 use crate::store::{Filter, Record, Store, StoreError};
 
 impl Hub {
-    /// What is asked, oldest first: in one session, or in all.
+    /// The open requests, oldest first: of one session, or of all.
     pub async fn open_requests(
         &self,
         of: Option<&SessionId>,
     ) -> Result<Vec<OpenRequest>, GatewayError> {
-        // The record knows of a request as soon as anybody can have seen it.
+        // The record has a request before anyone can have seen it.
         let records = match of {
             Some(id) => vec![self.record(id).await?],
             None => self.records(Filter { live: true, ..Filter::default() }).await?,
@@ -37,7 +37,6 @@ impl Hub {
         Ok(requests)
     }
 
-    /// A request of a session, if it is open.
     pub async fn open_request(
         &self,
         session: &SessionId,
@@ -52,7 +51,7 @@ impl Hub {
     }
 }
 
-/// The request that was raised by that event.
+/// The request that this event raised.
 fn raised(
     store: &dyn Store,
     session: &SessionId,

@@ -1,5 +1,4 @@
-//! What a session begins with: new, resumed or as a copy, under which id, and by which way to the
-//! client's MCP servers.
+//! What a session starts with: new, resumed or forked, its id, and the bridge to the client's MCP servers.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,7 +23,7 @@ use crate::session::Origin;
 use crate::slow_fs::look;
 use crate::store::{Open, Record};
 
-/// Refuses what contradicts itself, and what no process can be started with.
+/// Refuses contradictory options, and options that no process can be started with.
 pub(super) fn check(new: &NewSession) -> Result<(), GatewayError> {
     new.config.check_texts()?;
     if !new.has_native_hooks {
@@ -36,40 +35,41 @@ pub(super) fn check(new: &NewSession) -> Result<(), GatewayError> {
             "resume and nativeResume name two sessions; give one"
         }
         _ if new.fork && new.resume.is_none() && new.native_resume.is_none() => {
-            "fork needs resume: which session shall be copied?"
+            "fork needs resume or nativeResume: name the session to fork"
         }
-        Some(_) if new.goes_on() => "a resumed session keeps its id; give no other, or fork it",
+        Some(_) if new.goes_on() => {
+            "a resumed session keeps its id; leave out the id, or fork the session"
+        }
         Some(id) if !is_uuid(id.as_str()) => "the session's id must be a UUID",
         Some(_) | None => return Ok(()),
     };
     Err(GatewayError::new(ErrorCode::InvalidMessage, message))
 }
 
-/// How long a session that goes on must wait for the end of the minute in which its agent made its own: the
-/// agent would lose that otherwise. The session itself may have begun long before, as it waits for trust.
+/// How long a resumed session must wait for the end of the minute in which its agent created its own
+/// session: otherwise the agent would lose that session. Our session may be much older, because it may have
+/// waited for trust.
 pub(super) fn rest(record: &Record, now: &str) -> Option<Duration> {
     let made = record.native_since.as_deref().unwrap_or(&record.summary.created_at);
     clock::left_of_minute(made, now)
 }
 
-/// A session that is to start.
 pub(super) struct Beginning {
     pub(super) record: Record,
-    /// What it runs with, of which the record has what is kept.
+    /// The full configuration; the record holds only the part that is stored.
     pub(super) config: SessionConfig,
     pub(super) origin: Origin,
-    /// The session that it is a copy of, for readers.
+    /// The session that this one is forked from, as shown to readers.
     pub(super) forked_from: Option<String>,
 }
 
 impl Hub {
-    /// What the session begins with.
     pub(super) async fn beginning(&self, new: &NewSession) -> Result<Beginning, GatewayError> {
         let fork = new.fork;
         let Some(from) = &new.resume else {
             let (mut record, config) = self.created(new, new.config.clone()).await?;
             let native = new.native_resume.clone();
-            // A copy has an id of its own, which the agent has yet to tell.
+            // A fork gets its own id, which the agent has not reported yet.
             record.summary.native_session_id = native.clone().filter(|_| !fork);
             let origin = Origin { resume: native.clone(), fork };
             let forked_from = native.filter(|_| fork);
@@ -88,8 +88,8 @@ impl Hub {
         Ok(Beginning { record, config, origin, forked_from: Some(from.as_str().to_owned()) })
     }
 
-    /// The id of a new session: the one that is wanted, the one that the agent has it under already,
-    /// or one that nobody has.
+    /// The id of a new session: the requested one, the one that the agent already uses for it, or a new
+    /// one.
     async fn new_id(&self, new: &NewSession) -> Result<SessionId, GatewayError> {
         let is_used = async |id: &SessionId| {
             let wanted = id.clone();
@@ -111,8 +111,8 @@ impl Hub {
         Ok(SessionId::from(Uuid::new_v4().to_string()))
     }
 
-    /// The way to MCP servers that the client hosts, where the agent has none of its own, and what it
-    /// starts to go it.
+    /// A bridge to the MCP servers that the client hosts, if the agent cannot reach them itself, and the
+    /// servers the agent starts instead.
     pub(super) async fn bridge(
         &self,
         dialect: &dyn AgentDialect,
@@ -125,7 +125,7 @@ impl Hub {
             return Ok((None, BTreeMap::new()));
         }
         let Some(executable) = &self.shared.settings.keeper else {
-            let what = "MCP servers of type sdk: there is no program to reach them by";
+            let what = "MCP servers of type sdk: no program is set to relay them";
             return Err(GatewayError::unsupported(dialect.agent_type().as_str(), what));
         };
         let pool = self.shared.log.budget().work.clone();
@@ -181,7 +181,7 @@ impl Hub {
         Ok((record, config))
     }
 
-    /// Where the session works: never where agentwire keeps its own files.
+    /// Resolves the working directory, and refuses one where agentwire keeps its own files.
     async fn place(&self, config: &mut SessionConfig) -> Result<(), GatewayError> {
         let given = PathBuf::from(config.working_directory.as_deref().unwrap_or("."));
         let settings = Arc::clone(&self.shared.settings);
@@ -208,14 +208,13 @@ impl Hub {
         Ok(())
     }
 
-    /// What the settings say of the agent, where the session does not.
+    /// Fills in what the settings say about the agent where the session does not.
     fn fill_in(&self, agent: AgentType, config: &mut SessionConfig) {
         let command = self.command(agent);
         config.model = config.model.take().or(command.model);
         config.driver = config.driver.take().or(command.driver);
     }
 
-    /// A session that goes on.
     async fn resumed(&self, id: &SessionId, new: &NewSession) -> Result<Beginning, GatewayError> {
         let mut record = self.record(id).await?;
         if record.summary.state != SessionState::Ended {
@@ -246,7 +245,7 @@ impl Hub {
         summary.working_directory.clone_from(&config.working_directory);
         summary.driver = Some(dialect.name().to_owned());
         summary.gateway_version = Some(env!("CARGO_PKG_VERSION").to_owned());
-        // The agent kept nothing of a session whose turns all failed: it begins anew.
+        // The agent stores nothing of a session whose turns all failed: it starts over.
         let has_nothing = dialect.capabilities().forgets_failures
             && summary.last_turn == Some(TurnEnd::Failed)
             && summary.usage.output_tokens == 0;
@@ -255,14 +254,14 @@ impl Hub {
     }
 }
 
-/// What the operator starts a session with that is not kept.
+/// The operator's options for a session that are not stored.
 fn unkept(new: &NewSession, config: &SessionConfig) -> Vec<String> {
     let names = if new.is_limited { Vec::new() } else { config.unkept_names() };
     names.into_iter().map(str::to_owned).collect()
 }
 
-/// Refuses a limited client an agent that changes things and cannot ask. Defaults count: what the client
-/// gave and what the settings add may be harmless each alone.
+/// Refuses a limited client an agent that changes things and cannot ask. Defaults count: the client's
+/// options and the settings may each be harmless alone.
 fn check_power(
     dialect: &dyn AgentDialect,
     new: &NewSession,
@@ -279,54 +278,52 @@ fn check_power(
     Err(GatewayError::new(ErrorCode::Forbidden, message))
 }
 
-/// What guarded a session, and what guards it now: a start without it does not make it the clients' own.
+/// Guards from before and now: starting a session without a guard does not hand it over to limited clients.
 fn united(before: &[String], now: &[String]) -> Vec<String> {
     let lost = before.iter().filter(|name| !now.contains(name)).cloned();
     lost.chain(now.iter().cloned()).collect()
 }
 
-/// Refuses to go on with a session of the operator's without what guarded it.
+/// Refuses to resume an operator's session without the options that guarded it.
 fn check_guards(record: &Record, new: &NewSession) -> Result<(), GatewayError> {
     if !new.is_limited || record.unkept.is_empty() {
         return Ok(());
     }
     let (id, fields) = (&record.summary.id, record.unkept.join(", "));
     let message = format!(
-        "session {id} was started with {fields}, which are not kept: only a token with the scope admin \
-         may resume or fork it, and give them again"
+        "session {id} was started with {fields}, which are not stored: only a token with the scope admin \
+         may resume or fork it and set them again"
     );
     Err(GatewayError::new(ErrorCode::Forbidden, message))
 }
 
-/// The agent's own id by which that session goes on, or why it cannot.
+/// The agent's own id to resume this session with, or why it cannot be resumed.
 fn resumable(record: &Record, new: &NewSession) -> Result<String, GatewayError> {
     let SessionSummary { id, agent_type, native_session_id, .. } = &record.summary;
     let message = match native_session_id {
         _ if let Some(why) = &record.unfit => format!("session {id} cannot be resumed: {why}"),
         _ if *agent_type != new.agent => {
             let agent = agent_type.as_str();
-            format!("session {id} is one of {agent}; resume it with that agent")
+            format!("session {id} belongs to {agent}; resume it with that agent")
         }
         Some(native) => return Ok(native.clone()),
         None => format!(
-            "session {id} cannot be resumed: its agent never told its own id of it; start a new one"
+            "session {id} cannot be resumed: its agent never reported an id for it; start a new session"
         ),
     };
     Err(GatewayError::new(ErrorCode::Conflict, message))
 }
 
-/// Somebody has that id.
 pub(super) fn taken(id: &SessionId) -> GatewayError {
-    let message = format!("there is a session {id} already; resume it, or give another id");
+    let message = format!("session {id} already exists; resume it, or choose another id");
     GatewayError::new(ErrorCode::Conflict, message)
 }
 
-/// In the one form that all agents take.
+/// Accepts only the one form that all agents accept.
 fn is_uuid(text: &str) -> bool {
     text.len() == 36 && Uuid::try_parse(text).is_ok()
 }
 
-/// The directory to work in, absolute.
 fn directory(path: &Path) -> Result<String, GatewayError> {
     let invalid = |message: String| GatewayError::new(ErrorCode::InvalidMessage, message);
     let path = path.canonicalize().map_err(|error| {
@@ -340,7 +337,7 @@ fn directory(path: &Path) -> Result<String, GatewayError> {
     })
 }
 
-/// What a session that was before runs with: what is given anew wins.
+/// The configuration of an existing session: newly given options win.
 fn joined(kept: &SessionConfig, new: &NewSession) -> Result<SessionConfig, GatewayError> {
     let given = &new.config;
     if new.replaces_config {
@@ -356,10 +353,10 @@ fn joined(kept: &SessionConfig, new: &NewSession) -> Result<SessionConfig, Gatew
         serde_json::from_value(fields)
     };
     let mut joined: SessionConfig = join().map_err(|error: serde_json::Error| {
-        let message = format!("failed to join the options with those of the session: {error}");
+        let message = format!("failed to merge the options with those of the session: {error}");
         GatewayError::new(ErrorCode::Internal, message)
     })?;
-    // The two name one thing, and the agent's own name would win over a mode that is asked for now.
+    // Both options name the same thing, and the agent's own name would win over a mode requested now.
     if given.approval_mode.is_some() || given.permission_mode.is_some() {
         joined.permission_mode.clone_from(&given.permission_mode);
     }
@@ -380,7 +377,7 @@ mod tests {
         assert!(check(&with("PreToolUse")).is_ok());
         let error = check(&with("BeforeTool")).expect_err("no such event");
         assert_eq!(error.code, ErrorCode::InvalidMessage);
-        assert_eq!(error.message, "there is no hook BeforeTool");
+        assert_eq!(error.message, "unknown hook BeforeTool");
         let native = NewSession { has_native_hooks: true, ..with("BeforeTool") };
         assert!(check(&native).is_ok());
     }

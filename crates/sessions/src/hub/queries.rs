@@ -1,4 +1,4 @@
-//! What clients see of sessions as a whole, over HTTP and on every line alike.
+//! Queries about sessions as a whole, the same over HTTP and on every line.
 
 use agentwire_protocol::reply::{RequestList, SessionDetails, SessionList};
 use agentwire_protocol::{GatewayError, SessionId};
@@ -7,7 +7,6 @@ use super::Hub;
 use crate::store::Filter;
 
 impl Hub {
-    /// A page of sessions, newest first.
     pub async fn page(
         &self,
         live: bool,
@@ -18,7 +17,7 @@ impl Hub {
         if let Some(before) = &after {
             self.summary(before).await?;
         }
-        // One more tells whether there is a further page.
+        // One more than asked for, to know whether there is a further page.
         let filter = Filter { live, before: after, limit: Some(limit + 1) };
         let mut sessions = self.sessions(filter).await?;
         let has_more = sessions.len() > limit;
@@ -27,13 +26,13 @@ impl Hub {
         Ok(SessionList { sessions, next })
     }
 
-    /// A session, and what it runs with.
+    /// A session and its configuration.
     pub async fn details(&self, id: &SessionId) -> Result<SessionDetails, GatewayError> {
         let record = self.record(id).await?;
         Ok(SessionDetails { summary: record.summary, config: record.config.shown() })
     }
 
-    /// What waits for an answer, in one session or in all.
+    /// The open requests of one session or of all.
     pub async fn requests(&self, of: Option<&SessionId>) -> Result<RequestList, GatewayError> {
         Ok(RequestList { requests: self.open_requests(of).await? })
     }

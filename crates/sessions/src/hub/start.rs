@@ -1,4 +1,4 @@
-//! How a session comes to run here: under its key once, under its id alone, and watched to its end.
+//! Starts a session here: once per key, once per id, and watched until it ends.
 
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
@@ -28,16 +28,16 @@ use crate::session::{
 use crate::store::Record;
 use crate::trust::Wish;
 
-/// What is left to do when a session's actor has ended.
+/// What remains to be done when a session's actor has ended.
 struct Farewell {
     id: SessionId,
     mark: Mark,
     place: OwnedSemaphorePermit,
-    /// The turn of a start that was refused for want of room.
+    /// The turn of a start that was refused because the store was full.
     refused: oneshot::Receiver<Turn>,
 }
 
-/// A session that can be created: what could be refused of it was checked, and nothing is kept yet.
+/// A session that can be created: everything that could be refused was checked, and nothing is stored yet.
 struct Planned {
     record: Record,
     config: SessionConfig,
@@ -52,7 +52,6 @@ struct Planned {
 }
 
 impl Hub {
-    /// Validates, plans, creates and starts a session.
     pub(super) async fn launch(
         &self,
         new: NewSession,
@@ -72,20 +71,21 @@ impl Hub {
         Ok(handle)
     }
 
-    /// Refuses what contradicts itself, and what there is no place for.
+    /// Refuses contradictory options, and a session beyond the limits.
     fn validate(&self, new: &NewSession) -> Result<OwnedSemaphorePermit, GatewayError> {
         plan::check(new)?;
         let place = Arc::clone(&self.shared.places).try_acquire_owned().map_err(|_| {
             let limit = self.shared.settings.sessions();
-            let message =
-                format!("{limit} sessions run already; stop one, or raise `sessions` in [limits]");
+            let message = format!(
+                "{limit} sessions are already running; stop one, or raise `sessions` in [limits]"
+            );
             GatewayError::new(ErrorCode::Overloaded, message)
         })?;
         check_descriptors()?;
         Ok(place)
     }
 
-    /// Decides what the session runs with. What cannot be started is refused before anything is kept.
+    /// Decides what the session runs with. What cannot be started is refused before anything is stored.
     async fn plan(&self, new: &NewSession) -> Result<Planned, GatewayError> {
         let Beginning { record, config, origin, forked_from } = self.beginning(new).await?;
         let agent = record.summary.agent_type;
@@ -126,7 +126,7 @@ impl Hub {
         })
     }
 
-    /// Makes the session one that runs here, and what its actor is made of.
+    /// Registers the session as running here, and collects the parts of its actor.
     async fn create(
         &self,
         planned: Planned,
@@ -138,7 +138,7 @@ impl Hub {
         let (told, summary) = watch::channel(record.summary.clone());
         let (handle, inbox) = SessionHandle::new(id.clone(), summary);
         self.enter(&handle, new.goes_on()).await?;
-        // Whoever ends all sessions sees it from here on; one that came too late is not begun.
+        // From here on, a shutdown sees this session; if it came too late for that, it does not start.
         if let Err(error) = self.check_open() {
             self.shared.leave(&id, &handle.mark());
             return Err(error);
@@ -170,7 +170,7 @@ impl Hub {
             wish: Wish::of(&new.config, settings.defaults.trust),
             keys: key.map(|key| key.used_for(&id)).into_iter().collect(),
         };
-        // Nobody need listen.
+        // Having no receivers is fine.
         let _ = self.shared.starts.send(Started { session: id, after });
         Ok((handle, parts))
     }
@@ -187,7 +187,7 @@ impl Hub {
         let (started, start) = oneshot::channel();
         let (keep, refused) = oneshot::channel();
         let actor = Actor::new(parts).run(prompt, started);
-        // Not the handle itself: the session ends when nobody is left who could ask anything of it.
+        // Not the handle itself: the session ends when nobody who could command it is left.
         let (id, mark) = (handle.id().clone(), handle.mark());
         self.see_off(actor, Farewell { id, mark, place, refused });
         match start.await.map_err(lost)? {
@@ -206,18 +206,18 @@ impl Hub {
     pub(super) fn check_room(&self) -> Result<(), GatewayError> {
         match self.shared.log.stuck() {
             Some(error) => {
-                tracing::warn!(%error, "the store takes no events");
+                tracing::warn!(%error, "the store accepts no events");
                 Err(storage(&error))
             }
             None => Ok(()),
         }
     }
 
-    /// Makes a session one that runs here: it is in no other process, and not twice in this one.
+    /// Registers a session as running here: in no other process, and only once in this one.
     async fn enter(&self, handle: &SessionHandle, goes_on: bool) -> Result<(), GatewayError> {
         let id = handle.id();
         match self.shared.live().entry(id.clone()) {
-            // Another start with this id came first, and is not yet in the log.
+            // Another start with this id came first, and is not in the log yet.
             Entry::Occupied(_) if !goes_on => return Err(taken(id)),
             Entry::Occupied(first) if first.get().summary().state != SessionState::Ended => {
                 let message = format!("session {id} was just resumed; attach to it, or fork it");
@@ -236,14 +236,15 @@ impl Hub {
         claimed
     }
 
-    /// Makes this process the owner of a session that is over.
+    /// Makes this process the owner of a session that has ended.
     async fn claim(&self, id: &SessionId) -> Result<(), GatewayError> {
         let Some(owner) = self.owner_name() else { return Ok(()) };
         let session = id.clone();
         let claimed = self.shared.change(move |store| {
             let record = store.session(&session)?;
             let before = record.as_ref().and_then(|record| record.owner.as_deref());
-            // One that died before it had begun left its name, and so did one of ours.
+            // A process that died before the session started left its name as owner; so may this process
+            // have.
             let is_free =
                 before.is_none_or(|before| before == owner.as_str() || !store.is_alive(before));
             Ok(is_free && store.claim(&session, before, &owner)?)
@@ -251,23 +252,23 @@ impl Hub {
         match claimed.await? {
             true => Ok(()),
             false => {
-                let message = format!("session {id} was just taken by another process");
+                let message = format!("session {id} was just claimed by another process");
                 Err(GatewayError::new(ErrorCode::Conflict, message))
             }
         }
     }
 
-    /// Runs a session to its end, and sees to what is left then.
+    /// Runs a session to its end, and cleans up afterwards.
     fn see_off(&self, actor: impl Future<Output = bool> + Send + 'static, last: Farewell) {
         let shared = Arc::downgrade(&self.shared);
         tokio::spawn(async move {
             let Farewell { id, mark, place, refused } = last;
-            // A session that panics takes nobody with it; its end is told like that of a crash.
+            // A session that panics affects no other; its end is reported like that of a crash.
             let is_told = tokio::spawn(actor).await.unwrap_or(false);
             drop(place);
             let refused = refused.await.ok();
             let Some(shared) = shared.upgrade() else { return };
-            // It may run again already.
+            // It may already run again.
             if !is_told && shared.live().get(&id).is_some_and(|now| now.has(&mark)) {
                 shared.abandon(&id).await;
             }
@@ -275,7 +276,7 @@ impl Hub {
             if let Some(turn) = refused {
                 let key = turn.key.clone();
                 if let Err(error) = shared.change(move |store| store.forget_key(&key)).await {
-                    tracing::warn!(%error, "the key of a session that never began stays used");
+                    tracing::warn!(%error, "failed to release the idempotency key");
                 }
             }
         });

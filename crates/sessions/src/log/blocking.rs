@@ -1,7 +1,7 @@
-//! Asking the store on threads that may wait for the disk.
+//! Store calls on threads that may wait for the disk.
 //!
-//! Those threads are the runtime's, and others need them too: a disk that hangs takes so many of them and
-//! no more. Those who change something have their own, so that a disk that can still be read is read.
+//! These threads belong to the runtime, and others need them too: a disk that hangs can block only a
+//! limited number of them. Writes have their own limit, so a disk that can still be read is read.
 
 use std::sync::Arc;
 
@@ -11,13 +11,12 @@ use tokio::task::{JoinError, JoinHandle, spawn_blocking};
 use super::EventLog;
 use crate::store::{Store, StoreError};
 
-/// How many may read at once.
+/// How many reads may run at once.
 const READERS: usize = 32;
 
-/// How many may wait for their turn to change something.
+/// How many writes may run or wait at once.
 const WRITERS: usize = 8;
 
-/// Who may ask now.
 pub(super) struct Turns {
     reading: Arc<Semaphore>,
     writing: Arc<Semaphore>,
@@ -31,7 +30,7 @@ impl Default for Turns {
 }
 
 impl EventLog {
-    /// Reads the store. It is read to the end, whoever waits for it.
+    /// Reads the store. The read completes even if the caller stops waiting.
     pub async fn ask<T: Send + 'static>(
         &self,
         ask: impl FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
@@ -39,7 +38,7 @@ impl EventLog {
         self.asking(ask).await.unwrap_or_else(|error| lost(&error))
     }
 
-    /// Changes the store: what waits for whoever else writes.
+    /// Changes the store: for calls that wait for other writers.
     pub async fn change<T: Send + 'static>(
         &self,
         change: impl FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
@@ -66,7 +65,7 @@ impl EventLog {
                 ask(&*store)
             }),
             Err(_) => tokio::spawn(async move {
-                // It is never closed.
+                // The semaphore is never closed.
                 let turn = turns.acquire_owned().await;
                 let asked = spawn_blocking(move || {
                     let _turn = turn;
@@ -78,7 +77,7 @@ impl EventLog {
     }
 }
 
-/// Whoever asked is gone, or has failed.
+/// The task was cancelled or panicked.
 fn lost<T>(error: &JoinError) -> Result<T, StoreError> {
-    Err(StoreError::Failed(format!("failed to ask the store: {error}")))
+    Err(StoreError::Failed(format!("failed to access the store: {error}")))
 }

@@ -1,4 +1,4 @@
-//! Reading a session: its history first, then what comes, by the same call.
+//! Reads a session: its history first, then new events, from the same call.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -16,54 +16,54 @@ use super::live::{Live, Progress};
 use crate::budget::{self, Share};
 use crate::store::{Batch, Store, StoreError};
 
-/// How much is read from the store at once. A reader that stops holds no more than this and one
+/// How many bytes are read from the store at once. A reader that stops holds no more than this and one
 /// batch.
 const READ_BYTES: usize = 512 * 1024;
 
-/// How often a session of another process is looked after: at first, and when it is quiet.
+/// How often a session of another process is polled: at first, and when it is quiet.
 const POLL: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(250));
 
-/// Why large events did not get a share of the budget in time; it is the whole message.
+/// The whole message of the error for large events that got no share of the budget in time.
 pub(crate) const MUCH_READ: &str = "too many large events are being read; try again soon";
 
-/// A place in a session's log.
+/// A reader's position in a session's log.
 pub struct Cursor {
     log: EventLog,
     session: SessionId,
     position: u64,
-    /// Read from the store and not handed out yet.
+    /// Read from the store, not returned yet.
     read: VecDeque<Batch>,
-    /// A look at the store that is under way; it goes on if [`Cursor::next`] is cancelled.
+    /// A read of the store in progress; it continues if [`Cursor::next`] is cancelled.
     looking: Option<JoinHandle<Result<Found, StoreError>>>,
     source: Source,
-    /// The share that what comes next needs, while it is waited for.
+    /// A pending request for the share that the next events need.
     sharing: Option<Pin<Box<dyn Future<Output = Option<Share>> + Send>>>,
-    /// The share that what comes next is read with.
+    /// The share with which the next events are read.
     share: Option<Share>,
-    /// How long it waits for a share; as long as it takes, if left out.
+    /// How long to wait for a share; without it, there is no limit.
     patience: Option<Duration>,
-    /// It has read all there was and waited for more.
+    /// The cursor has read everything and waited for more.
     keeps_up: bool,
-    /// Whoever ran the session died without its end.
+    /// The session's owner died without writing an end.
     is_left: bool,
 }
 
 enum Source {
     /// The session is live here.
     Here(Arc<Live>, watch::Receiver<Progress>),
-    /// It is not: another process runs it, or nobody.
+    /// Another process runs the session, or none does.
     Elsewhere(Elsewhere),
 }
 
 struct Elsewhere {
-    /// What the last look found, if it found no events.
+    /// What the last read found, if it found no events.
     known: Option<Known>,
-    /// When to look again.
+    /// When to read again.
     due: Instant,
     delay: Duration,
 }
 
-/// The version of the store, and who ran the session then.
+/// The version of the store, and the session's owner at that time.
 struct Known {
     version: Option<u64>,
     owner: Option<String>,
@@ -71,13 +71,13 @@ struct Known {
 
 enum Found {
     Events(Vec<Batch>),
-    /// So many bytes, which need a share before they are read.
+    /// The next events have this many bytes, and need a share before they are read.
     Large(usize),
-    /// None yet.
+    /// No events yet.
     Quiet(Known),
-    /// None, and there will be none.
+    /// No events, and there will be none.
     End,
-    /// None, and there will be none before somebody writes the end: the owner is dead.
+    /// No events, and none until someone writes the end: the owner is dead.
     Left,
 }
 
@@ -98,20 +98,20 @@ impl Cursor {
         }
     }
 
-    /// The number of the last event that was handed out.
+    /// The number of the last event returned.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// Whether the session stopped without an end: its owner is dead, and somebody has to close it.
+    /// Whether the session stopped without an end: its owner is dead, and someone has to close it.
     pub(crate) fn is_left(&self) -> bool {
         self.is_left
     }
 
-    /// The next events: they begin one after [`Cursor::position`]. Waits until there are some;
-    /// none if the session has ended, or nobody runs it, and all has been read.
+    /// The next events, starting one after [`Cursor::position`]. Waits until there are some. Returns `None`
+    /// when everything has been read and the session has ended, or no process runs it.
     ///
-    /// Nothing is lost if this is cancelled. After an error it may be called again.
+    /// Cancel safe. After an error it may be called again.
     pub async fn next(&mut self) -> Result<Option<Batch>, StoreError> {
         loop {
             if let Some(sharing) = &mut self.sharing {
@@ -168,7 +168,7 @@ impl Cursor {
                             catch_up(store, session, after, last)
                         });
                     } else if ended && !is_whole {
-                        // Whoever ran it failed; its end is told by whoever closes it.
+                        // Its owner failed; whoever closes the session writes its end.
                         self.source = Source::Elsewhere(Elsewhere::now());
                     } else {
                         self.keeps_up = true;
@@ -183,7 +183,7 @@ impl Cursor {
                         self.source = Source::Here(live, progress);
                         continue;
                     }
-                    // The timer rounds up to whole milliseconds, even what is due already.
+                    // The timer rounds up to whole milliseconds, even if it is already due.
                     if elsewhere.due > Instant::now() {
                         sleep_until(elsewhere.due).await;
                     }
@@ -214,13 +214,14 @@ impl Cursor {
         Ok(batch)
     }
 
-    /// What is large waits so long for its share of the budget; then [`Cursor::next`] gives an error that
-    /// the store is busy. Who has something large in memory already must not wait at all.
+    /// Limits how long large events wait for their share of the budget. After that, [`Cursor::next`]
+    /// returns an error that the store is busy. A caller that already holds something large in memory must
+    /// not wait at all.
     pub fn wait_for_share(&mut self, longest: Duration) {
         self.patience = Some(longest);
     }
 
-    /// From now on a share for so many bytes is waited for. Nothing large is in memory here meanwhile.
+    /// Starts to wait for a share of `bytes` bytes. Meanwhile, nothing large is in memory here.
     fn ask_share(&mut self, bytes: usize) {
         let pool = self.log.budget().read.clone();
         let bytes = bytes.saturating_mul(budget::READ);
@@ -233,7 +234,7 @@ impl Cursor {
         }));
     }
 
-    /// Looks at the store on a thread that may block.
+    /// Reads the store on a thread that may block.
     fn look(
         &mut self,
         look: impl FnOnce(&dyn Store, &SessionId, u64) -> Result<Found, StoreError> + Send + 'static,
@@ -243,7 +244,7 @@ impl Cursor {
         self.looking = Some(self.log.asking(move |store| look(store, &session, after)));
     }
 
-    /// Takes in what a look found, and says whether to go on.
+    /// Takes in the result of a read. Returns whether to continue.
     fn take_in(&mut self, found: Found) -> bool {
         let share = self.share.take();
         self.is_left = matches!(found, Found::Left);
@@ -256,8 +257,8 @@ impl Cursor {
                 true
             }
             Found::Events(mut batches) => {
-                // All of what was read with a share is let go with the last of it; what is small is held by
-                // nobody for long.
+                // The share is released with the largest batch; small batches do not stay in memory for
+                // long.
                 let largest = batches.iter_mut().max_by_key(|batch| batch.lines.len());
                 if let (Some(share), Some(batch)) = (share, largest) {
                     batch.lines = share.hold(std::mem::take(&mut batch.lines));
@@ -275,7 +276,7 @@ impl Cursor {
                 }
                 true
             }
-            // It may have been resumed here while we looked.
+            // The session may have been resumed here during the read.
             Found::End | Found::Left => {
                 matches!(self.source, Source::Elsewhere(_))
                     && self.log.shared.live(&self.session).is_some()
@@ -290,7 +291,7 @@ impl Elsewhere {
     }
 }
 
-/// How much would be read, if that is so much that it needs a share.
+/// How many bytes would be read, if that is enough to need a share.
 fn large(
     store: &dyn Store,
     session: &SessionId,
@@ -304,7 +305,7 @@ fn large(
     Ok((size > budget::SMALL).then_some(size))
 }
 
-/// What a live session has that is no longer in memory. Only a deleted one has none.
+/// Events of a live session that are no longer in memory. Only a deleted session has none.
 fn catch_up(
     store: &dyn Store,
     session: &SessionId,
@@ -312,12 +313,12 @@ fn catch_up(
     last: u64,
 ) -> Result<Found, StoreError> {
     let mut batches = store.read(session, after, READ_BYTES)?;
-    // What is durable and not shown yet comes when it is.
+    // Events that are durable but not visible yet come later.
     batches.retain(|batch| batch.first <= last);
     Ok(if batches.is_empty() { Found::End } else { Found::Events(batches) })
 }
 
-/// What a session has that is not live here, and whether more may come.
+/// Events of a session that is not live here, and whether there may be more.
 fn look(
     store: &dyn Store,
     session: &SessionId,
@@ -325,14 +326,14 @@ fn look(
     known: Option<Known>,
     shut: bool,
 ) -> Result<Found, StoreError> {
-    // First: what is added later than this is seen as a change the next time.
+    // Read the version first: anything added later shows as a change next time.
     let version = store.version()?;
     let (owner, changed) = match known {
         Some(known) if version.is_some() && version == known.version => (known.owner, false),
         Some(_) | None => (owner(store, session)?, true),
     };
     let runs = !shut && owner.as_deref().is_some_and(|name| store.is_alive(name));
-    // Last: an owner that was gone before has added nothing since.
+    // Read the events last: an owner that was already dead has added nothing since.
     if changed || !runs {
         let batches = store.read(session, after, READ_BYTES)?;
         if !batches.is_empty() {
@@ -345,7 +346,7 @@ fn look(
     Ok(if owner.is_some() && !shut { Found::Left } else { Found::End })
 }
 
-/// Who runs a session, by its record.
+/// The owner of a session that has not ended, according to its record.
 fn owner(store: &dyn Store, session: &SessionId) -> Result<Option<String>, StoreError> {
     Ok(store
         .session(session)?

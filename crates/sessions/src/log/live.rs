@@ -1,5 +1,4 @@
-//! Sessions that are live here: how far each has come, and its last events for readers that keep
-//! up.
+//! Sessions that are live here: the progress of each, and its latest events for readers that keep up.
 
 #[cfg(test)]
 mod tests;
@@ -15,46 +14,46 @@ use tokio::sync::watch;
 
 use crate::store::Batch;
 
-/// How much of one session is kept in memory.
+/// How many bytes of one session stay in memory.
 const OF_ONE: usize = 256 * 1024;
 
-/// How much of all sessions together.
+/// How many bytes of all sessions together stay in memory.
 const OF_ALL: usize = 32 * 1024 * 1024;
 
 #[derive(Debug)]
 pub(super) struct Live {
     pub(super) session: SessionId,
-    /// Whether an append was handed over and is not committed yet.
+    /// Whether an append was submitted and is not committed yet.
     pub(super) under_way: AtomicBool,
     pub(super) progress: watch::Sender<Progress>,
     tail: Mutex<Tail>,
 }
 
-/// How far a session has come; all of it is durable.
+/// The durable progress of a session.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Progress {
     pub(super) last: u64,
     /// No more events come from here.
     pub(super) ended: bool,
-    /// The last of them is the session's end.
+    /// The last event is the session's end.
     pub(super) is_whole: bool,
 }
 
-/// The last batches of a session, without a gap, and since when each has been durable.
+/// The latest batches of a session, without a gap, and since when each has been durable.
 #[derive(Debug, Default)]
 struct Tail {
     batches: VecDeque<(Batch, Instant)>,
     bytes: usize,
-    /// Its place in [`Tails::order`].
+    /// Its key in [`Tails::order`].
     used: u64,
 }
 
-/// All tails. Only the thread that writes changes them.
+/// All tails. Only the current writer changes them.
 #[derive(Debug, Default)]
 pub(super) struct Tails {
     bytes: usize,
     clock: u64,
-    /// Sessions with a tail, the one that has been quiet for longest first.
+    /// Sessions with a tail, the one that has been quiet the longest first.
     order: BTreeMap<u64, Arc<Live>>,
 }
 
@@ -68,17 +67,16 @@ impl Live {
         }
     }
 
-    /// The events after that number, if they are in memory, and since when they have been durable.
+    /// The events after `seq`, if they are in memory, and since when they have been durable.
     pub(super) fn after(&self, seq: u64) -> Option<(Batch, Instant)> {
         let tail = self.tail();
         let place = tail.batches.partition_point(|(batch, _)| batch.last() <= seq);
         let (batch, since) = tail.batches.get(place)?;
-        // If it begins later, those between are only in the store.
+        // If the batch starts later, the events between are only in the store.
         let batch = batch.after(seq).filter(|batch| batch.first == seq + 1)?;
         Some((batch, *since))
     }
 
-    /// No more events come.
     pub(super) fn end(&self) {
         self.progress.send_modify(|progress| progress.ended = true);
     }
@@ -92,7 +90,7 @@ impl Tail {
     fn push(&mut self, batch: Batch) {
         self.bytes += cost(&batch);
         self.batches.push_back((batch, Instant::now()));
-        // The newest stays, however large: all who keep up want it next.
+        // The newest batch stays, however large: every reader that keeps up needs it next.
         while self.bytes > OF_ONE
             && self.batches.len() > 1
             && let Some((batch, _)) = self.batches.pop_front()
@@ -103,8 +101,8 @@ impl Tail {
 }
 
 impl Tails {
-    /// Shows durable events to the session's readers. Those see nothing of them until `first` is done, and
-    /// after it at once: they wait for that.
+    /// Makes durable events visible to the session's readers. Readers see none of them until `first` has
+    /// run, and all of them right after it: they wait for that.
     pub(super) fn publish(
         &mut self,
         live: &Arc<Live>,
@@ -126,7 +124,7 @@ impl Tails {
         });
     }
 
-    /// Readers that are behind go on from the store.
+    /// Drops a tail. Readers that are behind continue from the store.
     pub(super) fn forget(&mut self, live: &Live) {
         let tail = mem::take(&mut *live.tail());
         self.order.remove(&tail.used);

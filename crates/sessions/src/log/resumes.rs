@@ -1,7 +1,7 @@
-//! Waiting for sessions that are over to go on in another process.
+//! Waits for ended sessions to be resumed by another process.
 //!
-//! One task looks for all who wait: it asks the store whether anything has changed, and looks at the
-//! sessions only if so.
+//! One task watches for all waiters: it asks the store whether anything has changed, and reads the sessions
+//! only if so.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,30 +12,29 @@ use tokio::sync::oneshot;
 use super::writer::Shared;
 use crate::store::{Store, StoreError};
 
-/// How often it is looked whether the store has changed.
+/// How often to check whether the store has changed.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Who waits.
 #[derive(Default)]
 pub(super) struct Resumes(Mutex<State>);
 
 #[derive(Default)]
 struct State {
     waiting: Vec<Waiter>,
-    /// The task that looks is there.
+    /// Whether the watching task runs.
     is_watched: bool,
 }
 
 struct Waiter {
     session: SessionId,
     after: u64,
-    /// It has not been looked for it yet: what was before it came is no change.
+    /// Not checked yet: changes from before it came must not be missed.
     is_new: bool,
     found: oneshot::Sender<()>,
 }
 
-/// Waits until a session has events after that one, whoever adds them. Where no other process can, for
-/// ever.
+/// Waits until a session has events after `after`, from any process. Waits for ever if no other process can
+/// write to the store.
 pub(super) async fn gone_on(shared: &Arc<Shared>, session: &SessionId, after: u64) {
     let (found, gone_on) = oneshot::channel();
     let waiting = Waiter { session: session.clone(), after, is_new: true, found };
@@ -52,7 +51,7 @@ pub(super) async fn gone_on(shared: &Arc<Shared>, session: &SessionId, after: u6
     }
 }
 
-/// Looks until nobody waits.
+/// Watches until there are no more waiters.
 async fn watch(shared: Arc<Shared>) {
     let mut version = None;
     loop {
@@ -60,9 +59,9 @@ async fn watch(shared: Arc<Shared>) {
         let looked = tokio::task::spawn_blocking(move || looking.resumes.look(&looking, version));
         match looked.await {
             Ok(Ok(Some(now))) => version = Some(now),
-            // Nobody else writes there.
+            // No other process writes to this store.
             Ok(Ok(None)) => return shared.resumes.state().end(),
-            // It is busy, or for now it cannot be read.
+            // The store is busy, or cannot be read for now.
             Ok(Err(_)) | Err(_) => {}
         }
         tokio::time::sleep(LOOK).await;
@@ -79,7 +78,8 @@ impl Resumes {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells those whose sessions have gone on, and gives the version of the store before it looked.
+    /// Notifies the waiters whose sessions have continued. Returns the version of the store before this
+    /// check.
     fn look(&self, shared: &Shared, known: Option<u64>) -> Result<Option<u64>, StoreError> {
         let store = &*shared.store;
         let Some(version) = store.version()? else { return Ok(None) };
@@ -94,14 +94,15 @@ impl Resumes {
     }
 }
 
-/// Tells those whose sessions have gone on, and gives the others, and why some could not be looked for.
+/// Notifies the waiters whose sessions have continued. Returns the others, and the error if some could not
+/// be checked.
 fn told(store: &dyn Store, due: Vec<Waiter>) -> (Vec<Waiter>, Option<StoreError>) {
     let mut left = Vec::new();
     let mut failure = None;
     for waiting in due {
         match store.session(&waiting.session) {
             Ok(Some(record)) if record.summary.last_seq > waiting.after => {
-                // Whoever waited may have gone.
+                // The waiter may be gone.
                 let _ = waiting.found.send(());
             }
             Ok(_) => left.push(Waiter { is_new: false, ..waiting }),

@@ -1,4 +1,4 @@
-//! The thread that writes, and what it shares with sessions and readers.
+//! The thread that writes, and the state it shares with sessions and readers.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::Ordering;
@@ -18,13 +18,13 @@ use crate::budget::Budget;
 use crate::metrics::Figures;
 use crate::store::{Append, Store, StoreError};
 
-/// About how much one transaction takes; what is left waits for the next.
+/// Approximate size of a transaction; the rest waits for the next one.
 const GROUP_BYTES: usize = 64 * 1024 * 1024;
 
-/// What is longer is left to the thread: its session reads on meanwhile.
+/// Longer appends are left to the thread, so that the session can continue reading meanwhile.
 const AT_ONCE: i64 = 16 * 1024;
 
-/// How long to wait before a store that took nothing is tried again: at first, and at most.
+/// How long to wait before a failed append is tried again: at first, and at most.
 const RETRY: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(500));
 
 pub(super) struct Shared {
@@ -35,7 +35,7 @@ pub(super) struct Shared {
     tails: Mutex<Tails>,
     stuck: Mutex<Option<StoreError>>,
     ended: watch::Sender<bool>,
-    /// How many sessions became live here.
+    /// How many sessions became live here so far.
     opened: watch::Sender<u64>,
     pub(super) resumes: Resumes,
     pub(super) turns: Turns,
@@ -47,11 +47,11 @@ pub(super) struct Shared {
 struct State {
     jobs: VecDeque<Job>,
     live: HashMap<SessionId, Arc<Live>>,
-    /// A session writes by itself, and the thread waits.
+    /// A session writes directly, and the thread waits.
     at_once: bool,
-    /// The thread writes.
+    /// The thread is writing.
     writing: bool,
-    /// No more appends are taken.
+    /// No more appends are accepted.
     closing: bool,
     /// The thread takes no more jobs.
     ended: bool,
@@ -63,10 +63,9 @@ pub(super) enum Job {
     Close(Arc<Live>),
 }
 
-/// What one transaction takes.
+/// The appends of one transaction.
 type Group = VecDeque<Box<Pending>>;
 
-/// An append that is not durable yet.
 pub(super) struct Pending {
     pub(super) live: Arc<Live>,
     pub(super) append: Append,
@@ -75,21 +74,21 @@ pub(super) struct Pending {
 
 type Hears = dyn FnOnce(Result<(), &StoreError>) + Send;
 
-/// Who hears what came of an append.
+/// Who is notified of an append's result.
 pub(super) struct Told {
-    /// Others, before it is shown.
+    /// Others; called before the events become visible.
     pub(super) told: Box<Hears>,
-    /// Whoever handed it over, before them.
+    /// The submitter; notified before `told`.
     pub(super) done: oneshot::Sender<Result<(), StoreError>>,
 }
 
-/// However the thread ends, nobody is left waiting for it.
+/// Ends the log when dropped: however the thread ends, nobody is left waiting for it.
 struct End<'a>(&'a Shared);
 
-/// As long as this is here, a session writes by itself.
+/// While this exists, a session writes directly.
 struct AtOnce<'a>(&'a Shared);
 
-/// Writes until the log is closed and all that was handed over is done.
+/// Writes until the log is closed and everything submitted is done.
 pub(super) fn run(shared: &Shared) {
     let _end = End(shared);
     while let Some((group, closed)) = shared.take() {
@@ -140,11 +139,10 @@ impl Shared {
         }
     }
 
-    /// Waits until a session is live here.
     pub(super) async fn opened(&self, session: &SessionId) {
         let mut opened = self.opened.subscribe();
         while self.live(session).is_none() {
-            // The sender is here, so this cannot fail.
+            // The sender is in `self`, so this cannot fail.
             let _ = opened.changed().await;
         }
     }
@@ -153,7 +151,8 @@ impl Shared {
         lock(&self.state).live.get(session).cloned()
     }
 
-    /// An append that comes too late is dropped.
+    /// Queues an append, or writes it directly if it is small and the log is idle. An append after the log
+    /// is closed is dropped.
     pub(super) fn append(&self, pending: Box<Pending>) {
         let mut state = lock(&self.state);
         if state.closing {
@@ -176,8 +175,8 @@ impl Shared {
         drop(turn);
     }
 
-    /// Keeps one append without the thread, which saves two switches between threads where little
-    /// happens. Gives it back if that would take longer than the disk does.
+    /// Writes one append without the thread, which saves two thread switches when little happens. Returns
+    /// the append if it was not written: that would take longer than the disk itself, or it failed.
     fn append_at_once(&self, pending: Box<Pending>) -> Option<Box<Pending>> {
         let begun = Instant::now();
         match self.store.append_at_once(&pending.append) {
@@ -193,7 +192,7 @@ impl Shared {
         }
     }
 
-    /// The session is no longer live here.
+    /// Marks the session as no longer live here.
     pub(super) fn close_session(&self, live: &Arc<Live>) {
         let mut state = lock(&self.state);
         if state.ended {
@@ -204,7 +203,7 @@ impl Shared {
         self.changed.notify_one();
     }
 
-    /// No more appends are taken; the thread ends when it has done the others.
+    /// Accepts no more appends; the thread ends when it has done the others.
     pub(super) fn close(&self) {
         lock(&self.state).closing = true;
         self.changed.notify_one();
@@ -215,7 +214,7 @@ impl Shared {
     }
 
     pub(super) async fn ended(&self) {
-        // The sender is here, so this cannot fail.
+        // The sender is in `self`, so this cannot fail.
         let _ = self.ended.subscribe().wait_for(|ended| *ended).await;
         let thread = lock(&self.thread).take();
         if let Some(thread) = thread {
@@ -223,7 +222,7 @@ impl Shared {
         }
     }
 
-    /// The thread is no more: nothing is live here, and what was handed over is refused.
+    /// The thread has ended: nothing is live here any more, and queued appends are refused.
     pub(super) fn end(&self) {
         let mut state = lock(&self.state);
         state.closing = true;
@@ -243,7 +242,7 @@ impl Shared {
         self.ended.send_replace(true);
     }
 
-    /// It waits no longer.
+    /// Counts an append as no longer queued.
     fn leave(&self, pending: &Pending) {
         self.figures.queue_appends.add(-1);
         self.figures.queue_bytes.add(-pending.bytes());
@@ -259,7 +258,7 @@ impl Shared {
         live.end();
     }
 
-    /// What has gathered; none when the log is closed and all is done.
+    /// The queued jobs; `None` when the log is closed and all are done.
     fn take(&self) -> Option<(Group, Vec<Arc<Live>>)> {
         let mut state = self
             .changed
@@ -285,7 +284,7 @@ impl Shared {
         (!group.is_empty() || !closed.is_empty()).then_some((group, closed))
     }
 
-    /// Keeps a group, however long the store is full or busy; only the end of the log ends that.
+    /// Writes a group, however long the store is full or busy; only closing the log ends that.
     fn commit(&self, mut group: Group) {
         let (mut delay, longest) = RETRY;
         while let Err((error, left)) = self.attempt(group) {
@@ -304,7 +303,7 @@ impl Shared {
         }
     }
 
-    /// Tries to keep a group. Gives back what may be tried again.
+    /// Tries to write a group. Returns what may be tried again.
     fn attempt(&self, mut group: Group) -> Result<(), (StoreError, Group)> {
         let appends: Vec<&Append> = group.iter().map(|pending| &pending.append).collect();
         if appends.is_empty() {
@@ -340,7 +339,7 @@ impl Shared {
                     }
                     return Ok(());
                 }
-                // One of them is at fault; the others must not suffer.
+                // One append is at fault; the others must still be written.
                 while let Some(pending) = group.pop_front() {
                     let alone = iter::once(pending).collect();
                     if let Err((error, mut left)) = self.attempt(alone) {
@@ -364,7 +363,7 @@ impl Pending {
         let is_whole = self.append.record.summary.state == SessionState::Ended;
         let Self { live, append, told: Told { told, done } } = self;
         tails.publish(&live, append.batch, is_whole, || {
-            // Whoever handed it over hears of it first, unless it has gone.
+            // The submitter is notified first, unless it is gone.
             live.under_way.store(false, Ordering::Release);
             let _ = done.send(Ok(()));
             told(Ok(()));

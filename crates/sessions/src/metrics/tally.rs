@@ -9,7 +9,7 @@ use agentwire_protocol::{AgentType, EventKind, TokenUsage};
 use super::{Figures, KINDS, Spent};
 use crate::settings::Settings;
 
-/// What one session adds to the figures. What it has open is taken back when it is dropped.
+/// What one session adds to the figures. Its open requests are subtracted when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Tally {
     figures: Arc<Figures>,
@@ -23,7 +23,7 @@ impl Tally {
         Self { figures, settings, agent, open: Vec::new() }
     }
 
-    /// An event of which something is counted. `asked` is the kind of the request that it settles.
+    /// Counts an event. `asked` is the kind of the request that the event settles.
     pub(crate) fn note(
         &mut self,
         kind: &EventKind<'_>,
@@ -63,7 +63,7 @@ impl Tally {
         self.figures.count(|rare| *rare.turns.entry(labels).or_default() += 1);
     }
 
-    /// The agent's own figure of what it cost, else that of the prices set.
+    /// Counts usage. The cost is the agent's own figure, or else follows from the configured prices.
     fn spent(
         &self,
         usage: Option<TokenUsage>,
@@ -80,7 +80,7 @@ impl Tally {
         let mut parts = models.to_vec();
         match (models, cost) {
             ([], _) => parts.push(whole(usage.unwrap_or_default(), cost)),
-            // A sum that no model has is of the one that the session names.
+            // A total that is not split by model counts for the session's model.
             ([_, ..], Some(cost)) if !has_costs => {
                 parts.push(whole(TokenUsage::default(), Some(cost)));
             }

@@ -15,7 +15,7 @@ fn tally(prices: &[(&str, Price)]) -> (Arc<Figures>, Tally) {
 }
 
 fn turn(input: u64, cached: u64, output: u64, models: &[&str]) -> TurnCompleted<'static> {
-    // As Codex counts: what the cache gave is within the input.
+    // As Codex counts: tokens from the cache are included in the input.
     let usage = TokenUsage {
         input_tokens: input,
         output_tokens: output,
@@ -85,7 +85,7 @@ fn what_a_session_has_open_is_taken_back_with_it() {
         updated_input: None,
     };
     tally.note(&settled.clone().into(), Some(RequestKind::Question), None);
-    // One that is settled twice, or was never raised, changes nothing.
+    // A request that is settled twice, or was never raised, changes nothing.
     tally.note(&settled.clone().into(), None, None);
     assert_eq!(open(RequestKind::Question), 0);
     assert_eq!(figures.rare().settled, BTreeMap::from([(("question", "denied", "policy"), 1)]));

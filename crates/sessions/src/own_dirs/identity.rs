@@ -1,7 +1,7 @@
 //! agentwire's own directories as they were when they were first seen.
 //!
-//! What an agent does not see goes by path. An agent that may rename a directory above one of these would
-//! make the next agent see it under its new name. So each is held open, and no agent starts while a path
+//! Directories are hidden from agents by path. An agent that can rename a directory above one of them would
+//! expose it to the next agent under its new name. So each is held open, and no agent starts while a path
 //! leads elsewhere.
 
 use std::fs::{self, File};
@@ -16,19 +16,18 @@ use super::{Place, identity, places};
 use crate::Settings;
 use crate::process::Known;
 
-/// The directories, each held open: while it is, no other has its number.
+/// The directories, each held open: while it is, no other directory can get its inode number.
 #[derive(Debug, Default)]
 pub struct Kept(Mutex<Vec<(Place, File)>>);
 
 impl Kept {
-    /// Those that are there now.
     pub fn new(settings: &Settings) -> Self {
         let kept = Self::default();
         kept.note(settings);
         kept
     }
 
-    /// Refuses if one of them was moved. Takes note of those that came since.
+    /// Refuses if one of the directories was moved. Adds those that were created since.
     pub fn check(&self, settings: &Settings) -> Result<(), GatewayError> {
         self.note(settings);
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -39,14 +38,15 @@ impl Kept {
         let Some((Place { what, path }, _)) = moved else { return Ok(()) };
         let path = path.display();
         let message = format!(
-            "no agent starts: agentwire keeps its {what} in {path}, and that directory, or one above it, \
-             was moved or replaced, so agents would see it. Move it back"
+            "failed to start the agent: agentwire stores its {what} in {path}, but that directory or one \
+             above it was moved or replaced, so agents could see it; move it back"
         );
         Err(GatewayError::new(ErrorCode::Forbidden, message))
     }
 
-    /// The directories, and those of these paths that lie right in one, as they are and not as what
-    /// leads to them now. Whatever hides them compares.
+    /// The identities of the directories, and of those `hidden` paths that lie directly in one. They are
+    /// taken from the open handles, not from what the paths lead to now; the code that hides the paths
+    /// compares them.
     pub fn known(&self, hidden: &[PathBuf]) -> Vec<Known> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let own = kept.iter().filter_map(|(place, held)| {
@@ -69,7 +69,7 @@ impl Kept {
         let secrets = settings.secrets.iter().filter_map(|file| file.parent());
         let secrets = secrets.map(|path| Place { what: "secrets", path: path.to_owned() });
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // What was deleted has nothing left to hide; another may come in its place.
+        // A deleted directory has nothing left to hide; another may take its place.
         kept.retain(|(_, held)| held.metadata().is_ok_and(|held| held.nlink() > 0));
         for place in places(settings).into_iter().chain(secrets) {
             let path = std::path::absolute(&place.path).unwrap_or_else(|_| place.path.clone());
@@ -82,13 +82,12 @@ impl Kept {
     }
 }
 
-/// How something is held that is neither read nor written.
+/// Flags to hold a file open without reading or writing it.
 #[cfg(target_os = "linux")]
 const HELD: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
 const HELD: OFlags = OFlags::RDONLY;
 
-/// A directory, held open.
 fn held(path: &Path) -> Option<File> {
     fs::metadata(path).ok().filter(fs::Metadata::is_dir)?;
     let flags = HELD | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -108,7 +107,7 @@ mod tests {
         }
         let settings = Settings { data_dir: path("data"), ..Settings::default() };
         let kept = Kept::new(&settings);
-        // The token's directory comes later.
+        // The token's directory is added later.
         let text = serde_json::json!({ "digest": "d", "file": path("run/agentwire/token") });
         fs::write(path("data").join(super::super::SECRET), text.to_string()).expect("a file");
         assert_eq!(kept.check(&settings), Ok(()));
@@ -119,14 +118,14 @@ mod tests {
         let all = [path("data"), path("run/agentwire"), path("data/key")].map(known);
         assert_eq!(kept.known(&hidden), all);
         fs::rename(path("run"), path("away")).expect("it moves");
-        // What they are does not go by what leads to them.
+        // Identities do not depend on what the paths lead to.
         assert_eq!(kept.known(&hidden), all);
         let refused = kept.check(&settings).expect_err("it was moved").message;
         assert!(
             refused.contains("operator's token") && refused.contains("run/agentwire"),
             "{refused}"
         );
-        // Another in its place is not the same.
+        // Another directory in its place is not the same.
         fs::create_dir_all(path("run/agentwire")).expect("a directory");
         assert!(kept.check(&settings).is_err());
         fs::remove_dir_all(path("run")).expect("it goes");
@@ -136,7 +135,7 @@ mod tests {
         assert_eq!(kept.check(&settings), Ok(()));
         fs::create_dir_all(path("run/agentwire")).expect("a directory");
         assert_eq!(kept.check(&settings), Ok(()));
-        // Nor is a data directory whose file would say where the token is.
+        // A moved data directory is refused too: its file would say where the token is.
         fs::rename(path("data"), path("elsewhere")).expect("it moves");
         assert!(kept.check(&settings).is_err());
     }

@@ -1,4 +1,4 @@
-//! The kernel's table of mounts. Reading it touches none of them.
+//! The kernel's mount table. Reading it touches none of the mounts.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -12,17 +12,16 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 const TABLE: &str = "/proc/self/mountinfo";
 
-/// A file system, by the number of its device.
+/// A file system, by its device number.
 pub(super) type Device = (u32, u32);
 
-/// What is mounted where.
 #[derive(Debug, Default)]
 pub(super) struct Mounts(HashMap<PathBuf, Device>);
 
-/// The table as it was last read, and the file that says when it changes.
+/// The table as it was last read, and the file that reports changes.
 static LAST: Mutex<Option<(File, Arc<Mounts>)>> = Mutex::new(None);
 
-/// What is mounted now. Nothing, where the system has no such table.
+/// The current mounts. `None` if the system has no such table.
 pub(super) fn now() -> Option<Arc<Mounts>> {
     let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((file, mounts)) = &*last
@@ -46,8 +45,8 @@ fn has_changed(file: &File) -> bool {
 }
 
 impl Mounts {
-    /// Reads lines such as `36 35 98:0 / /mnt/data rw - ext4 /dev/sdb rw`. Of two at the same place, the
-    /// later one is seen.
+    /// Parses lines such as `36 35 98:0 / /mnt/data rw - ext4 /dev/sdb rw`. Of two mounts at the same
+    /// place, the later one is visible.
     pub(super) fn read(text: &[u8]) -> Self {
         let mounts = text.split(|byte| *byte == b'\n').filter_map(|line| {
             let mut fields = line.split(|byte| *byte == b' ');
@@ -59,7 +58,6 @@ impl Mounts {
         Self(mounts.collect())
     }
 
-    /// Whether something is mounted there.
     pub(super) fn has(&self, path: &Path) -> bool {
         self.0.contains_key(path)
     }

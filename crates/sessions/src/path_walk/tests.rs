@@ -1,4 +1,4 @@
-//! Paths onto file systems that do not answer, and who goes on meanwhile.
+//! Paths onto file systems that do not answer, and which threads continue meanwhile.
 
 use std::collections::HashMap;
 use std::sync::mpsc;
@@ -17,7 +17,7 @@ fn table() -> Mounts {
     )
 }
 
-/// Links of a disk on which all else is a directory.
+/// The links on a disk where everything else is a directory.
 fn links(at: &Path) -> Option<PathBuf> {
     let links = HashMap::from([
         ("/home/link", "/net/dead/deep"),
@@ -87,7 +87,7 @@ fn threads_hang_on_one_file_system_up_to_a_number_and_nobody_else_waits() {
         })
         .collect();
     (0..3).for_each(|_| entered.recv().unwrap());
-    // All but three are back, without having touched it.
+    // All but three have returned without touching it.
     let (stuck, back): (Vec<_>, Vec<_>) = {
         while hung.iter().filter(|(_, thread)| !thread.is_finished()).count() > 3 {
             thread::yield_now();

@@ -1,4 +1,4 @@
-//! Starts processes so that they can be ended whole.
+//! Starts processes so that the whole tree can be ended.
 
 use std::fs::{self, File};
 use std::io;
@@ -26,20 +26,20 @@ use super::{
     descriptors, group, keeper,
 };
 
-/// How long a keeper may take to kill what its agent left before its pipes are no longer waited for.
+/// How long a keeper may take to kill what its agent left before the agent's pipes are no longer waited
+/// for.
 const SILENCE: Duration = Duration::from_secs(2);
 
-/// How long a keeper may owe a report before it is woken.
+/// How long a report may be overdue before the keeper is woken.
 const WAKE: Duration = Duration::from_millis(200);
 
 /// How long a keeper may take to show that it works.
 const PROBE: Duration = Duration::from_secs(10);
 
-/// What root can do in a namespace.
-const AS_ROOT: &str = "agentwire runs as root, and its agents with it: an agent that runs as root can leave its \
-                       namespace and see the files that are hidden; run agentwire as another user";
+const AS_ROOT: &str = "agentwire and its agents run as root: an agent that runs as root can leave its \
+                       namespace and see the hidden files; run agentwire as another user";
 
-/// Starts processes, in the way that is in force here.
+/// Starts processes with the containment that works here.
 #[derive(Clone, Debug)]
 pub struct Contain {
     containment: Containment,
@@ -48,39 +48,34 @@ pub struct Contain {
 /// What holds a process tree together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Containment {
-    /// A namespace of processes for each agent: nothing gets away, however it fights.
-    Namespace {
-        /// The program that is started as the keeper.
-        executable: PathBuf,
-    },
-    /// A keeper for each agent: nothing gets away, unless it attacks its keeper and the gateway is killed.
+    /// A pid namespace for each agent: nothing escapes, whatever it tries.
+    Namespace { executable: PathBuf },
+    /// A keeper for each agent: nothing escapes, unless it attacks its keeper and the gateway is killed.
     Keeper {
-        /// The program that is started as the keeper.
         executable: PathBuf,
         /// Why there is no namespace.
         reason: String,
     },
-    /// A process group: what leaves the group gets away, and a killed gateway leaves its agents.
+    /// A process group: what leaves the group escapes, and a killed gateway leaves its agents running.
     ProcessGroup {
         /// Why there is no keeper.
         reason: String,
     },
 }
 
-/// Which containment is asked for.
+/// Which containment is requested.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ContainmentChoice {
     /// The best that works here.
     #[default]
     Auto,
-    /// A namespace of processes, or nothing is started.
+    /// A pid namespace, or nothing starts.
     Namespace,
-    /// A keeper, or nothing is started.
+    /// A keeper, or nothing starts.
     Keeper,
 }
 
 impl Containment {
-    /// Its name.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Namespace { .. } => "namespace",
@@ -89,7 +84,7 @@ impl Containment {
         }
     }
 
-    /// What an agent could undo all the same, where agentwire runs as root.
+    /// What an agent could still undo if agentwire runs as root.
     pub fn caveat(&self) -> Option<&'static str> {
         match self {
             Self::Namespace { .. } if geteuid().is_root() => Some(AS_ROOT),
@@ -97,7 +92,7 @@ impl Containment {
         }
     }
 
-    /// Why it is no better one.
+    /// Why there is no better containment.
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::Namespace { .. } => None,
@@ -107,9 +102,10 @@ impl Containment {
 }
 
 impl Contain {
-    /// Finds out what works here, by trying it. The executable is one that hands `keeper` to
-    /// [`keeper::run`](super::keeper::run): for `agentwire` itself [`own_program`](super::own_program),
-    /// which stays the same when its file is replaced. Fails if what is asked for does not work.
+    /// Finds out what works here, by trying it. The executable must pass `keeper` on to
+    /// [`keeper::run`](super::keeper::run). For `agentwire` itself, use
+    /// [`own_program`](super::own_program), which stays the same when its file is replaced. Fails if the
+    /// requested containment does not work.
     pub async fn probe(
         executable: Option<PathBuf>,
         choice: ContainmentChoice,
@@ -147,7 +143,7 @@ impl Contain {
         }
     }
 
-    /// This one, if it works.
+    /// Returns this containment if it works.
     async fn tried(containment: Containment) -> Result<Self, String> {
         let contain = Self { containment };
         let (Containment::Namespace { executable } | Containment::Keeper { executable, .. }) =
@@ -155,14 +151,14 @@ impl Contain {
         else {
             return Ok(contain);
         };
-        // A keeper that keeps a keeper without a gateway: known to end, and with what code.
+        // A keeper that runs a keeper without a gateway: it is known to end, and with which code.
         let check = Spawn {
             program: executable.clone(),
             args: vec![keeper::VERB.into()],
             env: Vec::new(),
             directory: PathBuf::from("/"),
             stdin: StdinPlan::Null,
-            // Any that is there and is not needed: whether something can be hidden is part of it.
+            // Any directory that exists and is not needed, to check that hiding works too.
             veil: Veil { hidden: vec![PathBuf::from("/sys")], ..Veil::default() },
         };
         let outcome = timeout(PROBE, async {
@@ -186,12 +182,11 @@ impl Contain {
         Self { containment: Containment::ProcessGroup { reason } }
     }
 
-    /// What is in force.
     pub fn containment(&self) -> &Containment {
         &self.containment
     }
 
-    /// Starts a process. Dropping the future ends whatever it had begun.
+    /// Starts a process. Dropping the future ends whatever it had started.
     pub async fn spawn(&self, spawn: Spawn) -> Result<Process, SpawnError> {
         let pipes = Pipes::new(spawn.stdin).map_err(SpawnError::Gateway)?;
         let (sender, state) = watch::channel(State::default());
@@ -256,7 +251,7 @@ fn refused(choice: ContainmentChoice, reason: &str) -> GatewayError {
     GatewayError::new(ErrorCode::Unsupported, message)
 }
 
-/// Starts a keeper and has it start the agent.
+/// Starts a keeper, which starts the agent.
 async fn keep(
     executable: &Path,
     is_namespace: bool,
@@ -275,7 +270,7 @@ async fn keep(
     match first {
         Some((Report::Started(pid), agent)) => {
             let (pid, group) = match is_namespace {
-                // One that has ended already has none any more.
+                // A process that has already ended has no pid any more.
                 true => (agent.as_ref().and_then(pid_of), None),
                 false => (Pid::from_raw(pid), Pid::from_raw(pid)),
             };
@@ -303,17 +298,17 @@ async fn first(socket: &UnixStream) -> io::Result<Option<(Report, Option<OwnedFd
     socket.async_io(Interest::READABLE, || keeper_protocol::try_report(socket)).await
 }
 
-/// The pid by which we know the process of this handle.
+/// The pid of this handle's process in our namespace.
 fn pid_of(handle: &OwnedFd) -> Option<Pid> {
     let text = fs::read_to_string(format!("/proc/self/fdinfo/{}", handle.as_raw_fd())).ok()?;
     let pid = text.lines().find_map(|line| line.strip_prefix("Pid:"))?;
     Pid::from_raw(pid.trim().parse().ok().filter(|pid| *pid > 0)?)
 }
 
-/// What a gateway has of an agent.
+/// What the gateway knows of an agent.
 struct Agent {
     handle: Option<OwnedFd>,
-    /// Its process group, where the kernel does not end it with its keeper.
+    /// Its process group, if the kernel does not end the group with the keeper.
     group: Option<Pid>,
 }
 
@@ -345,19 +340,19 @@ async fn begin(
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     let (child, known) = strays::start(&mut command)?;
-    // It holds the keeper's end of the socket, which is to end with the keeper.
+    // It holds the keeper's end of the socket, which must close when the keeper ends.
     drop(command);
     let handle = Handle::of(&child);
-    // A keeper that cannot take it says why.
+    // A keeper that cannot accept it reports why.
     let _ = socket.write_all(request).await;
     Ok((Keeper { child, known, handle }, socket))
 }
 
 fn silent_keeper() -> io::Error {
-    io::Error::other("the keeper ended without a word; see `agentwire doctor`")
+    io::Error::other("the keeper ended without a report; run `agentwire doctor`")
 }
 
-/// Turns the keeper's reports into the state of the process, to the end.
+/// Turns the keeper's reports into the state of the process, until the end.
 async fn follow(
     mut reports: OwnedReadHalf,
     mut keeper: Keeper,
@@ -368,7 +363,7 @@ async fn follow(
         let mut report = pin!(next(&mut reports));
         tokio::select! {
             report = report.as_mut() => report,
-            // The keeper must know it too; if it says nothing, the agent has stopped it.
+            // The keeper must notice it too; if it reports nothing, the agent has stopped it.
             () = end_of(agent.handle) => due(report.as_mut(), &keeper.handle).await,
         }
     };
@@ -406,7 +401,7 @@ async fn next(reports: &mut OwnedReadHalf) -> Option<Report> {
     Report::read(report)
 }
 
-/// Waits for a report that must come, and wakes the keeper as long as it does not.
+/// Waits for a report that must come, and wakes the keeper until it does.
 async fn due<T>(report: impl Future<Output = T>, keeper: &Handle) -> T {
     let mut report = pin!(report);
     loop {
@@ -417,9 +412,9 @@ async fn due<T>(report: impl Future<Output = T>, keeper: &Handle) -> T {
     }
 }
 
-/// Returns when the process of this handle has ended, if there is one.
+/// Returns when this handle's process has ended, if there is one.
 async fn end_of(handle: Option<OwnedFd>) {
-    // No pipe, and nothing is read: it is the runtime's safe way to wait for a descriptor.
+    // It is not a pipe, and nothing is read: this is the runtime's safe way to wait for a descriptor.
     match handle.map(pipe::Receiver::from_owned_fd_unchecked) {
         Some(Ok(ended)) => {
             let _ = ended.readable().await;

@@ -1,5 +1,5 @@
-//! How many descriptors this process may have: as many as it can get. Agents get what we were given, for
-//! a program that uses `select` fails with more.
+//! The limit on file descriptors: this process raises it as far as it can. Agents get the original limit,
+//! because a program that uses `select` fails with more.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -8,16 +8,16 @@ use std::sync::OnceLock;
 use agentwire_protocol::{ErrorCode, GatewayError};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
 
-/// More than this nobody needs.
+/// Nobody needs more than this.
 const MOST: u64 = 1 << 18;
 
-/// What must be left to start an agent: its pipes, its keeper, and what the store needs meanwhile.
+/// How many must be free to start an agent: for its pipes, its keeper, and what the store needs meanwhile.
 const FOR_ONE: usize = 32;
 
-/// What this process was given; the limit is the process's, and so is this.
+/// The limit that this process was started with.
 static GIVEN: OnceLock<Rlimit> = OnceLock::new();
 
-/// Raises the limit on descriptors as far as the system lets us. For a program, not for a library.
+/// Raises the limit on descriptors as far as the system allows. For a program, not for a library.
 pub fn raise_descriptors() {
     let given = getrlimit(Resource::Nofile);
     let _ = GIVEN.set(given);
@@ -25,17 +25,17 @@ pub fn raise_descriptors() {
     if given.current.is_some_and(|current| current < wanted) {
         let raised = Rlimit { current: Some(wanted), maximum: given.maximum };
         if let Err(error) = setrlimit(Resource::Nofile, raised) {
-            tracing::debug!(%error, "the limit on descriptors stays as it is");
+            tracing::debug!(%error, "failed to raise the limit on file descriptors");
         }
     }
 }
 
-/// What we were given, if we have raised it: a keeper gives it to its agent.
+/// The original limit, if we have raised it: a keeper applies it to its agent.
 pub(super) fn given() -> Option<u64> {
     GIVEN.get().and_then(|given| given.current)
 }
 
-/// Takes that limit for this process and what it starts.
+/// Applies this limit to this process and what it starts.
 pub(super) fn limit(given: Option<u64>) {
     let now = getrlimit(Resource::Nofile);
     if given.is_some() {
@@ -43,7 +43,7 @@ pub(super) fn limit(given: Option<u64>) {
     }
 }
 
-/// Gives a process that we started the limit that we were given.
+/// Applies the original limit to a process that we started.
 pub(super) fn give_back(process: Option<u32>) {
     let process = process.and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
     if let (Some(process), Some(given)) = (process, GIVEN.get()) {
@@ -51,13 +51,13 @@ pub(super) fn give_back(process: Option<u32>) {
     }
 }
 
-/// Refuses to start an agent for which there are not enough descriptors: what runs needs some, too.
+/// Refuses to start an agent if there are not enough descriptors for it: running sessions need some too.
 pub(crate) fn check_descriptors() -> Result<(), GatewayError> {
     let tried: io::Result<Vec<OwnedFd>> =
         (0..FOR_ONE).map(|_| Ok(rustix::io::dup(rustix::stdio::stderr())?)).collect();
     tried.map(drop).map_err(|error| {
         let message = format!(
-            "there are not enough file descriptors for one more agent ({error}); stop a session, or \
+            "not enough file descriptors for another agent ({error}); stop a session, or \
              start agentwire with a higher `ulimit -n`"
         );
         GatewayError::new(ErrorCode::Overloaded, message)

@@ -7,36 +7,19 @@ use std::path::PathBuf;
 use agentwire_protocol::{ErrorCode, GatewayError};
 use rustix::io::Errno;
 
-/// Why a process could not be started.
 #[derive(Debug)]
 pub enum SpawnError {
-    /// The program is missing, cannot be executed, or does not take so many arguments.
-    Program {
-        /// Its path.
-        program: PathBuf,
-        /// What the system says.
-        error: io::Error,
-    },
-    /// The working directory is missing or closed to us.
-    Directory {
-        /// Its path.
-        directory: PathBuf,
-        /// What the system says.
-        error: io::Error,
-    },
-    /// A file that it is started with cannot be written.
-    File {
-        /// Its path.
-        file: PathBuf,
-        /// What the system says.
-        error: io::Error,
-    },
-    /// What must be there for any process could not be had: descriptors, processes, a keeper.
+    /// The program is missing, cannot be executed, or does not accept this many arguments.
+    Program { program: PathBuf, error: io::Error },
+    /// The working directory is missing or not accessible.
+    Directory { directory: PathBuf, error: io::Error },
+    /// A file that the process is started with cannot be written.
+    File { file: PathBuf, error: io::Error },
+    /// Something that any process needs is not available: descriptors, processes, a keeper.
     Gateway(io::Error),
 }
 
 impl SpawnError {
-    /// The gateway's code for it.
     pub fn code(&self) -> ErrorCode {
         let (error, code) = match self {
             Self::Program { error, .. } => {
@@ -69,7 +52,7 @@ impl fmt::Display for SpawnError {
                 write!(f, "failed to start {}: {error}", program.display())
             }
             Self::Directory { directory, error } => {
-                write!(f, "failed to work in {}: {error}", directory.display())
+                write!(f, "failed to enter the directory {}: {error}", directory.display())
             }
             Self::File { file, error } => {
                 write!(f, "failed to write {}: {error}", file.display())

@@ -1,5 +1,5 @@
-//! Without a keeper: the agent leads a process group, and the group is killed. A descendant that
-//! leaves the group gets away, and all of them do when the gateway is killed.
+//! Containment without a keeper: the agent leads a process group, and the group is killed. A descendant
+//! that leaves the group escapes, and all of them do if the gateway is killed.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -14,13 +14,13 @@ use tokio::sync::watch;
 
 use super::{Spawn, SpawnError, State, descriptors};
 
-/// Starts it. Its end is followed by a task of the runtime.
+/// Starts the process. A task of the runtime waits for its end.
 pub(super) fn start(
     spawn: Spawn,
     [stdin, stdout, stderr]: [OwnedFd; 3],
     state: watch::Sender<State>,
 ) -> Result<Pid, SpawnError> {
-    // The system does not tell a bad directory from a bad program.
+    // The system does not distinguish a bad directory from a bad program.
     if let Err(error) = access(spawn.directory.join("."), Access::EXEC_OK) {
         return Err(SpawnError::Directory { directory: spawn.directory, error: error.into() });
     }
@@ -47,7 +47,7 @@ pub(super) fn start(
 
 async fn follow(mut child: Child, group: Pid, state: watch::Sender<State>) {
     let exit = child.wait().await.map_or(Exit::Unknown, exit);
-    // While anyone is left in the group, its number goes to nobody else.
+    // While the group has a member, its number is not reused.
     signal(group, Signal::KILL);
     state.send_replace(State { exit: Some(exit), silent: true, gone: true });
 }

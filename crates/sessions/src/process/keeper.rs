@@ -1,9 +1,9 @@
-//! The keeper: a small process between the gateway and one agent, from which no descendant of the
-//! agent gets away. It is this same program started again, without a runtime.
+//! The keeper: a small process between the gateway and one agent, which no descendant of the agent escapes.
+//! It is this same program, started again without a runtime.
 //!
-//! The main thread starts the agent and reaps; the other one listens to the gateway. Where each agent has
-//! a namespace of processes, that is what its first process does, and an outer keeper, which the agent
-//! can neither see nor signal, ends that process with the gateway.
+//! The main thread starts the agent and reaps; the other one listens to the gateway. If each agent has a
+//! pid namespace, the namespace's first process does this. An outer keeper, which the agent can neither see
+//! nor signal, ends that process with the gateway.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -31,18 +31,18 @@ pub const VERB: &str = "keeper";
 /// The exit code of a keeper without a gateway.
 pub const NO_GATEWAY: u8 = 2;
 
-/// Enough for a look at `/proc`; only what is touched costs memory.
+/// Enough to read `/proc`; only touched pages cost memory.
 const STACK: usize = 128 * 1024;
 
-/// Nobody is there to be a keeper for.
+/// The program was started as a keeper without a gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoGateway;
 
 impl fmt::Display for NoGateway {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
-            "keeper is started by agentwire itself, one for each agent, to end all that the agent \
-             started; by hand there is nothing to do with it",
+            "keeper is started by agentwire itself, once per agent, to end everything the agent \
+             started; do not start it yourself",
         )
     }
 }
@@ -53,14 +53,14 @@ impl std::error::Error for NoGateway {}
 pub(super) const OUTER: &str = "namespace";
 const INIT: &str = "init";
 
-/// Keeps one agent, whose gateway is on stdin. Returns when nothing is left of it. The part is the second
-/// argument.
+/// Runs the keeper of one agent; the gateway is on stdin. Returns when nothing of the agent is left. `part`
+/// is the second argument.
 pub fn run(part: Option<&OsStr>) -> Result<(), NoGateway> {
     let gateway = rustix::stdio::stdin();
     if socket_domain(gateway) != Ok(AddressFamily::UNIX) {
         return Err(NoGateway);
     }
-    // What the gateway itself was given without care must not reach the agent.
+    // Descriptors that the gateway inherited without close-on-exec must not reach the agent.
     close_fds::set_fds_cloexec(3, &[]);
     match part.and_then(OsStr::to_str) {
         Some(OUTER) => outer(gateway),
@@ -70,11 +70,11 @@ pub fn run(part: Option<&OsStr>) -> Result<(), NoGateway> {
     Ok(())
 }
 
-/// Starts the agent and waits for its end; as the first process of its namespace, or as the one that
-/// ends all below it itself.
+/// Starts the agent and waits for its end, either as the first process of its namespace, or as the process
+/// that ends everything below it itself.
 fn keep(gateway: BorrowedFd<'static>, is_first: bool) -> Result<(), NoGateway> {
     if is_first {
-        // Without the outer keeper nobody is there to end us. The agent cannot see it, nor harm it.
+        // Without the outer keeper, nobody could end us. The agent can neither see nor harm it.
         let _ = set_parent_process_death_signal(Some(Signal::KILL));
     }
     let (request, descriptors) = keeper_protocol::receive(gateway).ok_or(NoGateway)?;
@@ -87,7 +87,7 @@ fn keep(gateway: BorrowedFd<'static>, is_first: bool) -> Result<(), NoGateway> {
         Ok(agent) => {
             keeper_protocol::send_started(gateway, agent);
             Report::Exited(watch(agent)).send(gateway);
-            // The kernel ends all that is left when the first process ends.
+            // When the first process ends, the kernel ends everything that is left.
             if !is_first {
                 end();
                 Report::Empty.send(gateway);
@@ -102,8 +102,8 @@ fn failed(step: Step, error: &io::Error) -> Report {
     Report::Failed(step, error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error()))
 }
 
-/// The keeper outside of the namespace: makes it, starts its first process, which takes the gateway's
-/// request, and kills that when the gateway has gone.
+/// The keeper outside the namespace: creates it, starts its first process, which receives the gateway's
+/// request, and kills that process when the gateway is gone.
 fn outer(gateway: BorrowedFd<'static>) {
     let first = namespace::create().and_then(|()| {
         settle()?;
@@ -120,7 +120,7 @@ fn outer(gateway: BorrowedFd<'static>) {
         Err(error) => return failed(Step::Keeper, &error).send(gateway),
     };
     loop {
-        // What the gateway says is the other's to read; only its end is ours.
+        // The first process reads what the gateway sends; we only watch for its end.
         let mut fds = [
             PollFd::from_borrowed_fd(gateway, PollFlags::RDHUP),
             PollFd::new(&handle, PollFlags::IN),
@@ -135,13 +135,13 @@ fn outer(gateway: BorrowedFd<'static>) {
     Report::Empty.send(gateway);
 }
 
-/// What every keeper does about itself.
+/// What every keeper sets up for itself.
 fn settle() -> io::Result<()> {
     hide_memory()?;
     rustix::process::setsid()?;
     let _ = rustix::thread::set_name(c"agentwire-keep");
-    // Without a namespace the agent can stop us; then the gateway's death must wake us. Early, if the gateway's thread ends
-    // first, it does no harm.
+    // Without a namespace, the agent can stop us; then the gateway's death must wake us. If the signal
+    // comes early because the gateway's thread ends first, it does no harm.
     Ok(set_parent_process_death_signal(Some(Signal::CONT))?)
 }
 
@@ -161,7 +161,7 @@ fn begin(gateway: BorrowedFd<'static>, request: &Request, is_first: bool) -> io:
 }
 
 fn start(request: &Request, descriptors: [OwnedFd; 3]) -> Result<Pid, (Step, io::Error)> {
-    // Going there ourselves tells a bad directory from a bad program.
+    // Entering the directory ourselves distinguishes a bad directory from a bad program.
     std::env::set_current_dir(&request.directory).map_err(|error| (Step::Directory, error))?;
     let [stdin, stdout, stderr] = descriptors;
     let agent = Command::new(&request.program)
@@ -180,7 +180,7 @@ fn start(request: &Request, descriptors: [OwnedFd; 3]) -> Result<Pid, (Step, io:
         .ok_or_else(|| (Step::Program, Errno::SRCH.into()))
 }
 
-/// Reaps whatever ends below us until the agent itself has.
+/// Reaps whatever ends below us until the agent itself has ended.
 fn watch(agent: Pid) -> Exit {
     loop {
         match wait(WaitOptions::empty()) {
@@ -199,8 +199,8 @@ fn exit(status: WaitStatus) -> Exit {
     }
 }
 
-/// Ends all that is left below us. Only the kernel's word that we have no child counts: every
-/// descendant, whatever its parents did, is one in the end.
+/// Ends everything that is left below us. Only the kernel's answer that we have no child counts: every
+/// descendant, whatever its parents did, becomes our child in the end.
 fn end() {
     let mut patience = Patience::new();
     while let Some(reaped) = reap() {
@@ -216,7 +216,7 @@ fn end() {
     }
 }
 
-/// Reaps what has ended, and says whether anything had; `None` if no child is left.
+/// Reaps what has ended. Returns whether anything had; `None` if no child is left.
 fn reap() -> Option<bool> {
     let mut reaped = false;
     loop {
@@ -230,18 +230,18 @@ fn reap() -> Option<bool> {
 }
 
 /// Ends the first process of a namespace, and with it all others there. The main thread may be anywhere.
-#[expect(clippy::disallowed_methods, reason = "nothing is left that a destructor would do")]
+#[expect(clippy::disallowed_methods, reason = "no destructor has anything left to do")]
 fn leave() -> ! {
     std::process::exit(0)
 }
 
-/// Does what the gateway says; when it has gone, kills until the main thread ends us all. That holds
-/// for an agent that is only just being started, too.
+/// Obeys the gateway. When the gateway is gone, kills until the main thread ends the process. This also
+/// covers an agent that is just being started.
 fn obey(gateway: BorrowedFd<'static>, is_first: bool) {
     let keeper = getpid();
     while let Some(command) = keeper_protocol::next_command(gateway) {
         match command {
-            // All that is in the namespace but ourselves, whatever the agent has made of its `/proc`.
+            // Everything in the namespace except ourselves, whatever the agent did to its `/proc`.
             command if is_first => {
                 let _ = kill_process_group(Pid::INIT, command.number());
             }
@@ -264,8 +264,8 @@ fn obey(gateway: BorrowedFd<'static>, is_first: bool) {
     }
 }
 
-/// Milliseconds to wait between looks: short at first, since most trees are gone at once; never so
-/// long that what cannot be killed is forgotten, nor so short that it costs a processor.
+/// Milliseconds to wait between attempts: short at first, because most trees are gone at once. Later never
+/// so long that something that cannot be killed is forgotten, nor so short that it uses up a CPU.
 pub(super) struct Patience(u32);
 
 impl Patience {

@@ -1,7 +1,7 @@
-//! What gateway and keeper say to each other on their socket.
+//! The protocol between gateway and keeper on their socket.
 //!
-//! Down: a head that carries the agent's three descriptors, the request, then one byte a command.
-//! Up: reports of five bytes; that of a start may carry a handle on the agent.
+//! Down: a head that carries the agent's three descriptors, the request, then one byte per command. Up:
+//! reports of five bytes; the report of a start may carry a handle on the agent.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IoSlice, IoSliceMut};
@@ -20,15 +20,14 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::{Known, Spawn, TreeSignal, Veil};
 
-/// A gateway and a keeper of different builds do not understand each other: change it with this file.
+/// Change it with this file: it stops a gateway and a keeper of different builds from misunderstanding each
+/// other.
 const MAGIC: [u8; 4] = *b"awk3";
 
 const HEAD: usize = 8;
 
-/// The length of every report.
 pub(super) const REPORT: usize = 5;
 
-/// What a keeper is asked to start.
 pub(super) struct Request {
     pub(super) program: OsString,
     pub(super) directory: OsString,
@@ -39,12 +38,12 @@ pub(super) struct Request {
     pub(super) descriptors: Option<u64>,
 }
 
-/// What a keeper says.
+/// A message from the keeper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Report {
     /// The agent runs, with this pid.
     Started(i32),
-    /// It does not, with this errno.
+    /// The agent could not be started, with this errno.
     Failed(Step, i32),
     /// The agent's own process has ended.
     Exited(Exit),
@@ -52,7 +51,7 @@ pub(super) enum Report {
     Empty,
 }
 
-/// What a start failed at.
+/// The step at which a start failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Keeper,
@@ -60,7 +59,7 @@ pub(super) enum Step {
     Program,
 }
 
-/// The request as bytes. Nothing in it can hold a NUL, so a NUL parts its fields.
+/// The request as bytes. No field can contain a NUL, so NUL separates the fields.
 pub(super) fn encode(spawn: &Spawn, descriptors: Option<u64>) -> io::Result<Vec<u8>> {
     let descriptors = descriptors.map(|number| number.to_string()).unwrap_or_default();
     let Veil { hidden, shown, known } = &spawn.veil;
@@ -142,7 +141,7 @@ pub(super) fn send_head(
     Ok(())
 }
 
-/// Waits for a request. `None` if none comes: whoever is there is not our gateway, or has gone.
+/// Waits for a request. `None` if none comes: the other end is not our gateway, or is gone.
 pub(super) fn receive(socket: BorrowedFd<'_>) -> Option<(Request, [OwnedFd; 3])> {
     let mut head = [0; HEAD];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
@@ -170,7 +169,7 @@ pub(super) fn receive(socket: BorrowedFd<'_>) -> Option<(Request, [OwnedFd; 3])>
     Some((decode(&request)?, descriptors.try_into().ok()?))
 }
 
-/// Sends a command. It is lost only if the keeper hears nothing any more.
+/// Sends a command. It is lost only if the keeper receives nothing any more.
 pub(super) fn command(socket: impl AsFd, signal: TreeSignal) {
     let byte = match signal {
         TreeSignal::Interrupt => b'i',
@@ -182,7 +181,7 @@ pub(super) fn command(socket: impl AsFd, signal: TreeSignal) {
     let _ = rustix::net::send(socket, &[byte], SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
 }
 
-/// Waits for a command. `None` if the gateway has gone.
+/// Waits for a command. `None` if the gateway is gone.
 pub(super) fn next_command(socket: BorrowedFd<'_>) -> Option<TreeSignal> {
     let mut byte = [0];
     loop {
@@ -201,7 +200,8 @@ pub(super) fn next_command(socket: BorrowedFd<'_>) -> Option<TreeSignal> {
     }
 }
 
-/// Reports that the agent runs, with a handle on it: its pid may mean another process to the gateway.
+/// Reports that the agent runs, with a handle on it: in the gateway's namespace, its pid may mean another
+/// process.
 pub(super) fn send_started(socket: BorrowedFd<'_>, agent: Pid) {
     let report = Report::Started(agent.as_raw_pid());
     let Ok(handle) = pidfd_open(agent, PidfdFlags::empty()) else { return report.send(socket) };
@@ -215,7 +215,7 @@ pub(super) fn send_started(socket: BorrowedFd<'_>, agent: Pid) {
     });
 }
 
-/// Reads a report if one is there, with the handle that it carries. `None` at the end.
+/// Reads a report if there is one, with the handle that it carries. `None` at the end.
 pub(super) fn try_report(socket: impl AsFd) -> io::Result<Option<(Report, Option<OwnedFd>)>> {
     let mut report = [0; REPORT];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -240,7 +240,7 @@ pub(super) fn try_report(socket: impl AsFd) -> io::Result<Option<(Report, Option
 impl Report {
     pub(super) fn send(self, socket: BorrowedFd<'_>) {
         let report = self.bytes();
-        // A gateway that has gone hears no report; the end of the socket ends the tree.
+        // If the gateway is gone, the end of the socket ends the tree.
         let _ = retry_on_intr(|| rustix::net::send(socket, &report, SendFlags::NOSIGNAL));
     }
 

@@ -1,4 +1,4 @@
-//! From what a dialect wants started to a process: environment, directory and files.
+//! Turns a dialect's launch into a process: environment, directory and files.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -13,23 +13,23 @@ use agentwire_dialects::programs;
 use super::{Spawn, SpawnError, StdinPlan, Veil};
 use crate::private_dir::{PrivateDirectory, remove_stale};
 
-/// What the names of their directories begin with.
+/// Prefix of the directories' names.
 const PREFIX: &str = "launch-";
 
-/// The files of one process, in a private directory. Dropping it removes them: keep it until the
-/// process has ended.
+/// The files of one process, in a private directory. Dropping it removes them: keep it until the process
+/// has ended.
 #[derive(Debug, Default)]
 pub struct LaunchFiles {
     directory: Option<PrivateDirectory>,
 }
 
 impl LaunchFiles {
-    /// Removes what a gateway that was killed left there.
+    /// Removes what a killed gateway left behind.
     pub fn sweep(runtime_dir: &Path) {
         remove_stale(runtime_dir, PREFIX);
     }
 
-    /// Writes the files; their paths are then known.
+    /// Writes the files; after that, their paths are known.
     fn write(files: &BTreeMap<String, Vec<u8>>, runtime_dir: &Path) -> Result<Self, SpawnError> {
         if files.is_empty() {
             return Ok(Self::default());
@@ -37,7 +37,7 @@ impl LaunchFiles {
         let base = std::path::absolute(runtime_dir).map_err(failed(runtime_dir))?;
         let mut builder = DirBuilder::new();
         builder.recursive(true).mode(0o700).create(&base).map_err(failed(&base))?;
-        // From here on a failure removes what was written.
+        // From here on, a failure removes what was written.
         let directory = PrivateDirectory::new(&base, PREFIX).map_err(failed(&base))?;
         for (name, contents) in files {
             if Path::new(name).file_name() != Some(name.as_ref()) {
@@ -51,12 +51,11 @@ impl LaunchFiles {
         Ok(Self { directory: Some(directory) })
     }
 
-    /// Where they are, if there are any.
     pub(crate) fn directory(&self) -> Option<&Path> {
         self.directory.as_ref().map(PrivateDirectory::path)
     }
 
-    /// An argument with the paths in their places. Text stays as it is, whatever it looks like.
+    /// Fills the paths into an argument. Text stays as it is, whatever it looks like.
     fn join(&self, arg: &Arg) -> Result<OsString, SpawnError> {
         let mut joined = String::new();
         for part in &arg.0 {
@@ -78,7 +77,7 @@ impl LaunchFiles {
         Ok(joined.into())
     }
 
-    /// The path of a file, or of their directory.
+    /// The path of a file, or of the directory.
     fn path(&self, name: Option<&String>) -> Result<String, SpawnError> {
         let Some(directory) = &self.directory else {
             let name = name.map(String::as_str).unwrap_or_default();
@@ -99,7 +98,7 @@ fn unfit(path: &Path, why: &'static str) -> SpawnError {
     failed(path)(io::Error::new(io::ErrorKind::InvalidInput, why))
 }
 
-/// A path with a backslash before whatever could have a meaning.
+/// A path with a backslash before every character that could have a meaning.
 fn escaped(path: &str) -> String {
     let is_plain = |letter: char| letter.is_alphanumeric() || "/._-".contains(letter);
     let mut text = String::new();
@@ -110,12 +109,12 @@ fn escaped(path: &str) -> String {
     text
 }
 
-/// A path as a string of JSON, which is one of TOML too: that wants one more character escaped.
+/// A path as a JSON string, which is also a TOML string: TOML needs one more character escaped.
 fn quoted(path: &str) -> String {
     serde_json::Value::from(path).to_string().replace('\u{7F}', "\\u007f")
 }
 
-/// The process that a launch wants. The text that its stdin gets, if any, is the caller's to write.
+/// Prepares the process for a launch. The caller writes the text for its stdin, if any.
 pub fn prepare(
     launch: &Launch,
     program: PathBuf,
@@ -136,7 +135,7 @@ pub fn prepare(
         env.retain(|(known, _)| known != name.as_str());
         env.push((name.into(), files.path(Some(file))?.into()));
     }
-    // The inherited one says where the gateway is.
+    // The inherited value is the gateway's directory.
     if !launch.env.contains_key("PWD") {
         env.retain(|(name, _)| name != "PWD");
         env.push(("PWD".into(), directory.clone().into()));
@@ -148,25 +147,25 @@ pub fn prepare(
     Ok((Spawn { program, args, env, directory, stdin, veil: Veil::default() }, files))
 }
 
-/// What the names of variables begin with that configure agentwire itself: its own, and those of its
-/// traces, which may hold the key of a collector. An agent gets its own by `env`.
+/// Prefixes of the variables that configure agentwire itself: its own, and those of its traces, which may
+/// hold the key of a collector. An agent gets its own variables through `env`.
 const OWN_PREFIXES: [&[u8]; 2] = [b"AGENTWIRE_", b"OTEL_"];
 
-/// Variables that are not for what we run: systemd's socket and credentials are agentwire's.
+/// Variables that agents must not inherit: systemd's socket and credentials are for agentwire.
 const NOT_INHERITED: [&str; 2] = ["NOTIFY_SOCKET", "CREDENTIALS_DIRECTORY"];
 
-/// How glibc's allocator gives memory back: fewer arenas, and no threshold that grows.
+/// Makes glibc's allocator return memory: fewer arenas, and no threshold that grows.
 pub const ALLOCATOR: [(&str, &str); 3] = [
     ("MALLOC_ARENA_MAX", "2"),
     ("MALLOC_MMAP_THRESHOLD_", "131072"),
     ("MALLOC_TRIM_THRESHOLD_", "131072"),
 ];
 
-/// Says that [`ALLOCATOR`] was set by agentwire, for itself.
+/// Marks that agentwire set [`ALLOCATOR`] for itself.
 pub const ALLOCATOR_SET: &str = "AGENTWIRE_ALLOCATOR";
 
-/// The environment of an agent: ours, without what is agentwire's own or says that an agent runs
-/// us, and with `extra`.
+/// The environment of an agent: ours plus `extra`, without the variables of agentwire itself and those that
+/// say that an agent runs us.
 pub fn environment(extra: &BTreeMap<String, String>) -> Vec<(OsString, OsString)> {
     let is_ours = std::env::var_os(ALLOCATOR_SET).is_some();
     let is_allocator = |name: &OsString| ALLOCATOR.iter().any(|(own, _)| name == own);

@@ -1,7 +1,7 @@
-//! A namespace of processes for one agent. Its first process is agentwire's own: when that ends, for
-//! whatever reason, the kernel kills every process in the namespace, and none of them can signal, trace
-//! or see a process outside. A namespace of mounts goes with it, for a `/proc` that shows these processes
-//! and for hiding agentwire's own files.
+//! A pid namespace for one agent. Its first process is agentwire's own: when that process ends, for
+//! whatever reason, the kernel kills every process in the namespace. None of them can signal, trace or see
+//! a process outside. A mount namespace goes with it, for a `/proc` that shows these processes and for
+//! hiding agentwire's own files.
 
 use std::fs;
 use std::io;
@@ -21,30 +21,27 @@ use rustix::thread::{
     configure_capability_in_ambient_set, set_capabilities,
 };
 
-/// What a process does not see of the file system, where it has a namespace of mounts.
+/// What a process cannot see of the file system, if it has a mount namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Veil {
-    /// Directories that it sees empty, and files that it sees empty; what does not exist is left out.
+    /// Directories and files that appear empty; what does not exist is ignored.
     pub hidden: Vec<PathBuf>,
-    /// Directories in these that it sees all the same.
+    /// Directories inside these that stay visible.
     pub shown: Vec<PathBuf>,
-    /// What is at these paths. If something else is there, or nothing, nothing starts.
+    /// What must be at these paths. If anything else is there, or nothing, the process does not start.
     pub known: Vec<Known>,
 }
 
-/// A file or directory that cannot be mistaken for another.
+/// The identity of a file or directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Known {
-    /// Where it is.
     pub path: PathBuf,
-    /// The number of its file system.
     pub device: u64,
-    /// Its own number there.
     pub inode: u64,
 }
 
 impl Known {
-    /// What is held open, by the path at which it should be.
+    /// The identity of an open file, with the path where it should be.
     pub fn of(path: PathBuf, held: &fs::Metadata) -> Self {
         Self { path, device: held.dev(), inode: held.ino() }
     }
@@ -54,34 +51,34 @@ impl Known {
     }
 }
 
-/// Makes the namespaces. The children of this process are in them from now on; it stays outside that of
-/// processes. For a process with one thread.
+/// Creates the namespaces. The children of this process are in them from now on; the process itself stays
+/// outside the pid namespace. For a process with one thread.
 pub(super) fn create() -> io::Result<()> {
     let namespaces = UnshareFlags::NEWPID | UnshareFlags::NEWNS;
     if geteuid().is_root() {
         return unshare(namespaces);
     }
-    // Who is not root may do so as the owner of a namespace of users, in which they stay who they are.
+    // Without root, this works as the owner of a user namespace, in which the user stays the same.
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     unshare(namespaces | UnshareFlags::NEWUSER)?;
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
     fs::write("/proc/self/gid_map", format!("{group} {group} 1"))?;
-    // The first process mounts, and only such a set survives its start.
+    // The first process mounts, and only an ambient capability survives its exec.
     let own = capabilities(None)?;
     let inheritable = own.inheritable | CapabilitySet::SYS_ADMIN;
     set_capabilities(None, CapabilitySets { inheritable, ..own })?;
     Ok(configure_capability_in_ambient_set(CapabilitySet::SYS_ADMIN, true)?)
 }
 
-#[expect(deprecated, reason = "the new one is unsafe for UnshareFlags::FILES alone")]
+#[expect(deprecated, reason = "the replacement is unsafe only because of UnshareFlags::FILES")]
 fn unshare(flags: UnshareFlags) -> io::Result<()> {
     Ok(rustix::thread::unshare(flags)?)
 }
 
-/// Sets up the mounts, as the first process of the namespaces, and gives up the power to do so.
+/// Sets up the mounts, as the first process of the namespaces, and then drops the privilege to do so.
 pub(super) fn furnish(veil: &Veil) -> io::Result<()> {
-    // What is mounted outside later is seen here, and not the other way round.
+    // Later mounts outside are visible here, but not the other way round.
     mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;
     mount("proc", "/proc", "proc", sealed(), None)?;
     draw(veil)?;
@@ -116,7 +113,7 @@ fn draw(veil: &Veil) -> io::Result<()> {
         .collect::<io::Result<_>>()?;
     let mut emptied = Vec::new();
     for Hidden { path, held, is_directory } in outermost(veil)? {
-        // On what is held, whatever leads to its path by now.
+        // Mount on the open descriptor, whatever its path leads to by now.
         let target = descriptor(&held);
         if is_directory {
             mount("tmpfs", target.as_path(), "tmpfs", sealed(), c"mode=0755,size=64k")?;
@@ -140,15 +137,14 @@ fn draw(veil: &Veil) -> io::Result<()> {
     }
 }
 
-/// Something to hide, held open.
 struct Hidden {
-    /// Its path, without links.
+    /// The path without links.
     path: PathBuf,
     held: OwnedFd,
     is_directory: bool,
 }
 
-/// Those that exist, without those that lie in another.
+/// Those that exist, without those that lie inside another.
 fn outermost(veil: &Veil) -> io::Result<Vec<Hidden>> {
     let mut found = Vec::new();
     for path in &veil.hidden {
@@ -166,7 +162,7 @@ fn outermost(veil: &Veil) -> io::Result<Vec<Hidden>> {
         let path = fs::read_link(descriptor(&held))?;
         found.push(Hidden { path, held, is_directory: seen.is_dir() });
     }
-    // What lies in a directory comes right after it.
+    // What lies in a directory sorts right after it.
     found.sort_by(|one, other| one.path.cmp(&other.path));
     found.dedup_by(|one, before| one.path.starts_with(&before.path));
     Ok(found)

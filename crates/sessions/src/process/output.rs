@@ -1,4 +1,4 @@
-//! What a process prints, with an end that nobody can hold back.
+//! The output of a process, whose end nobody can delay.
 
 use std::fmt;
 use std::io;
@@ -11,8 +11,9 @@ use tokio::sync::watch;
 
 use super::State;
 
-/// A pipe that a process writes. It ends when its last writer closes it, or when the process and its
-/// tree have ended and all they wrote is read: a stranger that still holds the pipe is not waited for.
+/// A pipe that a process writes to. It ends when its last writer closes it, or when the process and its
+/// tree have ended and everything they wrote is read. Another process that still holds the pipe is not
+/// waited for.
 pub struct Output {
     pipe: pipe::Receiver,
     silent: Option<Pin<Box<dyn Future<Output = ()> + Send + Sync>>>,
@@ -26,7 +27,7 @@ impl Output {
         Self { pipe, silent: Some(Box::pin(silent)) }
     }
 
-    /// Gives the pipe room for that many bytes, where the system allows it.
+    /// Sets the size of the pipe, if the system allows it.
     pub fn widen(&self, bytes: usize) {
         let _ = rustix::pipe::fcntl_setpipe_size(&self.pipe, bytes);
     }
@@ -45,8 +46,8 @@ impl AsyncRead for Output {
             ready!(silent.as_mut().poll(context));
             self.silent = None;
         }
-        // All that was written before the silence is in the pipe by now, though the event loop may
-        // not have told us: only the pipe's own word counts.
+        // Everything written before the process went silent is in the pipe by now, but the event loop may
+        // not have reported it. Only reading the pipe itself tells.
         match rustix::io::read(&self.pipe, buffer.initialize_unfilled()) {
             Ok(count) => {
                 buffer.advance(count);

@@ -1,4 +1,4 @@
-//! Finds an agent's program, and never one that the working directory could have brought.
+//! Finds an agent's program, but never one that the working directory could have supplied.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -8,18 +8,15 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
-/// Why a program was not found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResolveError {
-    /// Nothing of that name is on PATH.
     NotFound(String),
-    /// It is there, but inside the working directory only.
+    /// Found, but only inside the working directory.
     Inside(PathBuf),
-    /// It is there, but is this very program.
+    /// Found, but it is this very program.
     Itself(PathBuf),
-    /// A path that does not begin at the root.
     Relative(String),
-    /// There is no file there that can be executed.
+    /// No executable file at this path.
     NotExecutable(PathBuf),
 }
 
@@ -40,7 +37,7 @@ impl fmt::Display for ResolveError {
                 write!(f, "failed to use {program}: give a name on PATH or an absolute path")
             }
             Self::NotExecutable(path) => {
-                write!(f, "failed to use {}: no file that can be executed", path.display())
+                write!(f, "failed to use {}: not an executable file", path.display())
             }
         }
     }
@@ -48,10 +45,9 @@ impl fmt::Display for ResolveError {
 
 impl std::error::Error for ResolveError {}
 
-/// The absolute path of a program. A path is taken as it is; a name is looked for on `path`, and
-/// what is found inside the working directory is passed over, unless that is the user's home or
-/// above it, where everything is inside. So is this very program, which may be installed under an
-/// agent's name.
+/// The absolute path of a program. An absolute path is used as it is. A name is looked up on `path`.
+/// Matches inside the working directory are skipped, unless that is the user's home or above it, where
+/// everything is inside. This very program is skipped too: it may be installed under an agent's name.
 pub fn resolve(
     program: &str,
     path: Option<&OsStr>,

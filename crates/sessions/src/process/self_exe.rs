@@ -1,4 +1,4 @@
-//! agentwire itself, when it is started once more: as a keeper, as the demo agent, as a relay.
+//! agentwire's own program, when it is started again: as a keeper, as the demo agent, as a relay.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -7,20 +7,20 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 /// The file that a process runs, even if it was replaced or deleted since. A process that we start has the
-/// same one until it becomes another program, so a keeper too can start it by this name.
+/// same one until it executes another program, so a keeper can start it by this name too.
 const RUNNING: &str = "/proc/self/exe";
 
-/// What the kernel adds to the name of a file that is gone.
+/// What the kernel appends to the name of a deleted file.
 const GONE: &[u8] = b" (deleted)";
 
-/// The program that runs now, for this process and its keepers alone: to any other, the name means another.
-/// An upgrade does not change it. Where there is no `/proc`, its path.
+/// The running program, for this process and its keepers only: for any other process, the name means
+/// another program. An upgrade does not change it. Without `/proc`, its path.
 pub fn own_program() -> Option<PathBuf> {
     let running = PathBuf::from(RUNNING);
     if fs::metadata(&running).is_ok() { Some(running) } else { std::env::current_exe().ok() }
 }
 
-/// The path of a program that may be [`own_program`], for other processes. After an upgrade the newer
+/// The path of a program that may be [`own_program`], for other processes. After an upgrade, the newer
 /// version is there.
 pub fn own_path(program: &Path) -> io::Result<PathBuf> {
     if program != Path::new(RUNNING) {
@@ -39,7 +39,7 @@ pub fn own_path(program: &Path) -> io::Result<PathBuf> {
     Err(io::Error::new(io::ErrorKind::NotFound, why))
 }
 
-/// Gives a process that was started by that name its own, as `ps` and `pgrep` show it.
+/// Gives a process that was started as `/proc/self/exe` its usual name in `ps` and `pgrep`.
 pub fn keep_name() {
     let is_other = Path::new(RUNNING).file_name().map(OsStr::as_bytes)
         == Some(rustix::thread::name().unwrap_or_default().as_bytes());

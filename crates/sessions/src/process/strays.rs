@@ -1,8 +1,8 @@
-//! What a killed keeper leaves behind.
+//! Ends what a killed keeper leaves behind.
 //!
-//! If this process is a subreaper, what was below the keeper becomes ours. Such a child is told from
-//! any other by its session: a keeper begins one, nobody can go back to ours, and our own children
-//! are in it.
+//! If this process is a subreaper, the processes below the keeper become our children. Their session
+//! distinguishes them from our other children: a keeper starts its own session, no process can return to
+//! ours, and our own children are in ours.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,7 +17,7 @@ use super::tree;
 /// The keepers of this process, whoever started them.
 static KEEPERS: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
-/// A keeper that is not to be taken for a stray.
+/// Protects a keeper from being taken for a stray.
 #[derive(Debug)]
 pub(super) struct Known(i32);
 
@@ -27,7 +27,7 @@ impl Drop for Known {
     }
 }
 
-/// Starts a keeper. No sweep comes between its start and its being known.
+/// Starts a keeper. No sweep can run between its start and its registration.
 pub(super) fn start(command: &mut Command) -> std::io::Result<(Child, Known)> {
     let mut keepers = keepers();
     let child = command.spawn()?;
@@ -36,12 +36,11 @@ pub(super) fn start(command: &mut Command) -> std::io::Result<(Child, Known)> {
     Ok((child, Known(pid)))
 }
 
-/// How many keepers there are.
 pub(super) fn count() -> usize {
     keepers().len()
 }
 
-/// Kills and reaps what came to us from below a lost keeper. Blocks, for a few seconds at most.
+/// Kills and reaps what we inherited from a lost keeper. Blocks for a few seconds at most.
 pub(super) fn sweep() {
     const LIMIT: Duration = Duration::from_secs(5);
     let begun = Instant::now();
@@ -58,7 +57,7 @@ pub(super) fn sweep() {
     }
 }
 
-/// The strays among our children, killed with all that is below them.
+/// Kills the strays among our children with everything below them, and returns these children.
 fn kill() -> Vec<Pid> {
     let Some(own) = tree::own() else { return Vec::new() };
     let ours = |entry: &tree::Entry| entry.parent == own.pid.as_raw_pid();

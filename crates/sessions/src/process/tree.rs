@@ -1,4 +1,4 @@
-//! Who descends from whom, and signals to all of them. Reads `/proc`.
+//! Process trees and signals to them. Reads `/proc`.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -20,11 +20,10 @@ pub(super) struct Entry {
     pub(super) session: i32,
     group: i32,
     state: u8,
-    /// When it started: tells it from a later process with the same pid.
+    /// The start time distinguishes it from a later process with the same pid.
     started: u64,
 }
 
-/// Every process there is.
 pub(super) fn processes() -> Vec<Entry> {
     let Ok(directory) = fs::read_dir("/proc") else { return Vec::new() };
     directory
@@ -32,18 +31,18 @@ pub(super) fn processes() -> Vec<Entry> {
         .collect()
 }
 
-/// This process. In a PID namespace its session and its group can be 0: their leaders are outside.
+/// This process. In a pid namespace its session and its group can be 0, because their leaders are outside.
 /// So they are read here, where 0 is a number like any other.
 pub(super) fn own() -> Option<Entry> {
     Entry::read(getpid().as_raw_pid())
 }
 
-/// The children of `root` and all below them, as they are now.
+/// The current children of `root` and everything below them.
 pub(super) fn below(root: Pid) -> Vec<Entry> {
     descendants(processes(), |entry| entry.parent == root.as_raw_pid())
 }
 
-/// The processes that `first` picks and all below them.
+/// The processes that `first` selects, and everything below them.
 pub(super) fn descendants(mut all: Vec<Entry>, first: impl Fn(&Entry) -> bool) -> Vec<Entry> {
     let mut found: BTreeSet<i32> =
         all.iter().filter(|entry| first(entry)).map(|entry| entry.pid.as_raw_pid()).collect();
@@ -63,9 +62,9 @@ pub(super) fn descendants(mut all: Vec<Entry>, first: impl Fn(&Entry) -> bool) -
     all
 }
 
-/// Kills them, and whoever is in a process group with one of them: the kernel kills a group whole,
-/// however fast it forks. Members of a group are always of one session, and our trees begin with a
-/// session of their own, so no stranger is in it.
+/// Kills them, and every process in a process group with one of them: the kernel kills a group as a whole,
+/// however fast it forks. All members of a group are in one session, and our trees start their own session,
+/// so no unrelated process is in it.
 pub(super) fn kill(victims: &[Entry]) {
     for victim in victims {
         victim.signal(Signal::KILL);
@@ -77,7 +76,8 @@ pub(super) fn kill(victims: &[Entry]) {
     }
 }
 
-/// Stops all below `root`. Whoever forked before its stop took effect is found by the next look.
+/// Stops everything below `root`. The next pass finds processes that were forked before the stop took
+/// effect.
 pub(super) fn pause(root: Pid) {
     const LOOKS: usize = 50;
     for _ in 0..LOOKS {
@@ -93,12 +93,11 @@ pub(super) fn pause(root: Pid) {
     }
 }
 
-/// Lets some milliseconds pass.
 pub(super) fn rest(milliseconds: u32) {
     let _ = poll(&mut [], Some(&timespec(milliseconds)));
 }
 
-/// Waits until one of them has ended, but not for long.
+/// Waits for this process to end, up to a limit.
 pub(super) fn wait_for_end(entry: &Entry, milliseconds: u32) {
     match entry.handle() {
         Ok(Some(handle)) => {
@@ -125,7 +124,7 @@ impl Entry {
         Self::parse(text.get(..length)?)
     }
 
-    /// `pid (name) state parent group session …`; the name may hold anything, `)` too.
+    /// `pid (name) state parent group session …`; the name may contain anything, even `)`.
     fn parse(text: &[u8]) -> Option<Self> {
         let open = text.iter().position(|byte| *byte == b'(')?;
         let close = text.iter().rposition(|byte| *byte == b')')?;
@@ -141,23 +140,22 @@ impl Entry {
         })
     }
 
-    /// Signals this very process: if its pid has gone to another, nobody.
+    /// Signals exactly this process: if its pid was reused, none.
     pub(super) fn signal(&self, signal: Signal) {
         match self.handle() {
             Ok(Some(handle)) => {
                 let _ = pidfd_send_signal(handle, signal);
             }
             Ok(None) => {}
-            // No handles to be had: the look just taken must do.
+            // Handles are not available: the check just made must do.
             Err(_) => {
                 let _ = kill_process(self.pid, signal);
             }
         }
     }
 
-    /// A handle on this very process; `None` if it has ended. The look comes after the handle: what
-    /// it shows either is what the handle holds, or the handle's process has ended and takes no
-    /// signal.
+    /// A handle on exactly this process; `None` if it has ended. The check comes after the handle: either
+    /// it sees the process that the handle holds, or that process has ended and takes no signal.
     fn handle(&self) -> Result<Option<OwnedFd>, Errno> {
         let handle = match pidfd_open(self.pid, PidfdFlags::empty()) {
             Err(Errno::SRCH) => return Ok(None),
@@ -194,7 +192,7 @@ mod tests {
             state: b'S',
             started: 0,
         };
-        // 9 → 5 → 3 → 2 below 10; 4 is a stranger's.
+        // 9 → 5 → 3 → 2 below 10; 4 is unrelated.
         let all = vec![entry(2, 3), entry(3, 5), entry(4, 1), entry(5, 9), entry(9, 10)];
         let found = descendants(all, |entry| entry.parent == 10);
         let pids: Vec<i32> = found.iter().map(|entry| entry.pid.as_raw_pid()).collect();

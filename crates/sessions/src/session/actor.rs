@@ -1,5 +1,5 @@
-//! The one owner of a session: takes commands, reads the agent, and makes durable what it hears before
-//! it acts on it.
+//! The single owner of a session: accepts commands, reads the agent, and makes everything it receives
+//! durable before acting on it.
 
 use std::time::Duration;
 
@@ -28,10 +28,9 @@ use crate::bridge::{Bridge, Heard};
 use crate::log::{EventLog, LogWriter};
 use crate::trust::Wish;
 
-/// How much may gather while a commit runs; beyond it the agent waits.
+/// How many bytes may gather while a commit runs. Beyond it, the agent waits.
 const GATHER_LIMIT: usize = 1 << 20;
 
-/// What an actor is made of.
 pub(crate) struct Parts {
     pub(crate) plan: Plan,
     pub(crate) config: SessionConfig,
@@ -41,33 +40,32 @@ pub(crate) struct Parts {
     pub(crate) writer: LogWriter,
     pub(crate) commands: Inbox,
     pub(crate) summary: watch::Sender<SessionSummary>,
-    /// What the agent goes on with.
+    /// The conversation that the agent continues.
     pub(crate) origin: Origin,
-    /// The session that it is a copy of, for readers.
+    /// The session that this one is a copy of, shown to readers.
     pub(crate) forked_from: Option<String>,
-    /// The MCP servers that the client hosts, where the agent cannot.
+    /// MCP servers that the client hosts, if the agent cannot reach them itself.
     pub(crate) bridge: Option<Bridge>,
-    /// Calls that must count once with the creation.
+    /// Idempotency keys that become durable together with the creation.
     pub(crate) keys: Vec<(String, String)>,
-    /// What the start says of the project's own files.
+    /// What the start options say about trusting the project's files.
     pub(crate) wish: Wish,
-    /// How long the agent must not start yet.
+    /// How long to wait before the agent may start.
     pub(crate) rest: Option<Duration>,
 }
 
 /// Why a session did not start.
 pub(crate) enum Refusal {
-    /// It could not, and that is told.
+    /// The start failed, and that is reported.
     Failed(GatewayError),
-    /// There is no room for its beginning, which comes into the log later, with its end.
+    /// There is no room to write the start of the log. It is written later, together with the end.
     NoRoom(GatewayError),
 }
 
-/// The owner of a session.
 pub(crate) struct Actor {
     pub(super) plan: Plan,
     pub(super) config: SessionConfig,
-    /// What it was when this run of the session began.
+    /// The configuration when this run of the session started.
     pub(super) first: SessionConfig,
     pub(super) tape: Tape,
     pub(super) core: Core,
@@ -79,13 +77,13 @@ pub(crate) struct Actor {
     pub(super) supervisor: Supervisor,
     forked_from: Option<String>,
     pub(super) bridge: Option<Bridge>,
-    /// Whether the project is trusted, and what waits for that.
+    /// Whether the project is trusted, and what waits for that decision.
     pub(super) trusting: Trusting,
-    /// Warnings for as soon as the mode is one that asks.
+    /// Warnings to report as soon as the session is in a mode that asks.
     pub(super) warnings: Vec<String>,
     pub(super) prompts: Prompts,
     pub(super) phase: Phase,
-    /// How many bytes the session has taken that it has not dealt with yet.
+    /// How many bytes the session has accepted but not processed yet.
     pub(super) load: usize,
 }
 
@@ -115,8 +113,8 @@ impl Actor {
         }
     }
 
-    /// Runs the session to its end, and says whether that is in the log. `started` hears when it is durable
-    /// and its agent runs, or why not.
+    /// Runs the session to its end and returns whether the end is in the log. `started` is notified when
+    /// the session is durable and its agent runs, or why that failed.
     pub(crate) async fn run(
         mut self,
         prompt: Option<Prompt>,
@@ -125,7 +123,7 @@ impl Actor {
         let begun = self.begin(prompt).await;
         let _ = started.send(begun);
         loop {
-            // What is asked with much text is also judged with it.
+            // Judging a request with a lot of text takes long too.
             let load = std::mem::take(&mut self.load);
             blocking_if_long(load, || self.tend());
             self.submit();
@@ -142,13 +140,13 @@ impl Actor {
         self.phase != Phase::Lost
     }
 
-    /// Makes the beginning durable, starts the agent and gives it its first prompt.
+    /// Makes the start durable, starts the agent and gives it the first prompt.
     async fn begin(&mut self, prompt: Option<Prompt>) -> Result<(), Refusal> {
         let agent_type = self.plan.agent;
         let forked_from = self.forked_from.take().map(Text::from);
         let config = self.config.shown();
         self.core.emit(SessionStarted { agent_type, config, info: None, forked_from });
-        // Nobody hears of a session that is not durable.
+        // A session is not reported before it is durable.
         let opened = match self.first_flush().await {
             Ok(()) => self.enter().await.map_err(Refusal::Failed),
             Err(refusal) => Err(refusal),
@@ -157,7 +155,7 @@ impl Actor {
             self.end(SessionEndReason::Failed, Some(error.message.clone()));
         } else if let Some(prompt) = prompt {
             let recalled = self.recall(prompt.message_id.as_deref()).await;
-            // Who starts a session hears of its first prompt by its events.
+            // A client that starts a session learns about its first prompt from the events.
             if let Err(error) = recalled.and_then(|()| self.prompt(NOBODY, prompt)) {
                 self.core.error(error.code.as_str(), error.message.clone());
                 self.end(SessionEndReason::Failed, Some(error.message));
@@ -166,27 +164,26 @@ impl Actor {
         opened
     }
 
-    /// Does what follows from what has happened.
     fn tend(&mut self) {
         self.take_changes();
         self.tend_hooks();
         self.end_breach();
         self.tend_answer();
-        // First the limits: what is asked past one waits.
+        // Limits come first: a request that passes a limit must wait.
         self.keep_limits();
         self.settle_raised();
         self.end_if_done();
         self.core.place_replies();
     }
 
-    /// Waits for one thing to happen, and does what follows.
+    /// Waits for one thing to happen and handles it.
     async fn step(&mut self) {
         let may_gather = self.core.journal.bytes() < GATHER_LIMIT;
         let deadline = self.deadline();
         let relays = self.bridge.as_mut().filter(|_| may_gather && !self.phase.is_over());
         tokio::select! {
             biased;
-            // First: who has a reply finds done what it is the reply to.
+            // This comes first: a client that has a reply must find that the work is done.
             result = self.outbox.committed() => self.committed(result),
             message = self.commands.recv() => match message {
                 Some(message) => self.hear(message).await,
@@ -201,19 +198,19 @@ impl Actor {
         }
     }
 
-    /// The hub is gone, and nobody else is left to ask anything of the session: it must not outlive them.
+    /// The hub is gone and no senders are left. The session must not outlive them.
     fn abandoned(&mut self) {
         if !self.phase.is_stopped() {
             let _ = self.command(NOBODY, Command::Stop);
         }
     }
 
-    /// The session is over. Only what is already said remains to be made durable.
+    /// Ends the session. Only what has been emitted remains to be made durable.
     pub(super) fn end(&mut self, reason: SessionEndReason, error: Option<String>) {
         if !self.phase.end() {
             return;
         }
-        // What it still says, nobody hears; dropped, it is killed.
+        // Its remaining output is ignored. Dropping the process kills it.
         self.supervisor.end();
         self.prompts.clear_queue();
         self.limit_is_moot("the session ended");
@@ -231,15 +228,15 @@ impl Actor {
     }
 }
 
-/// Something of the agent's.
 enum Said {
-    /// By a relay.
+    /// Through a relay.
     Relayed(Heard),
     /// On its own wire.
     Happened(Happening),
 }
 
-/// What the agent says next. Where both have something, chance decides: neither starves the other.
+/// What the agent sends next. If both sources are ready, the choice is random, so neither starves the
+/// other.
 async fn said(relays: Option<&mut Bridge>, supervisor: &mut Supervisor, may_gather: bool) -> Said {
     let relayed = async {
         match relays {

@@ -1,4 +1,4 @@
-//! How the agent's process is started.
+//! Starts the agent's process.
 
 mod own_rules;
 mod running;
@@ -30,31 +30,30 @@ use crate::slow_fs::{look, unanswered};
 pub(super) use self::running::{Happening, Running, SCRATCH};
 pub(super) use self::watch::Alarm;
 
-/// How much a process may have said that we have not read yet, where it ends by itself: Gemini (0.61.0)
-/// ends without waiting for the rest to be written.
+/// Pipe size for a process that ends by itself. Gemini (0.61.0) exits without waiting until its remaining
+/// output is written, so the pipe must hold all that agentwire has not read yet.
 const PIPE_ROOM: usize = 1 << 20;
 
-/// How long the start of a process may take: its directory and its program may not answer.
+/// How long the start of a process may take. The disk of its directory or program may not respond.
 const START: Duration = Duration::from_secs(30);
 
-/// The conversation that a process goes on with.
+/// The conversation that a process continues.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Origin {
-    /// The agent's own id of it; none begins a new one.
+    /// The agent's own id of the conversation; `None` starts a new one.
     pub(crate) resume: Option<String>,
-    /// It goes on in a copy.
+    /// Continue in a copy.
     pub(crate) fork: bool,
 }
 
 impl Origin {
-    /// What the process must say that it opened.
+    /// The conversation that the process must report it has opened.
     pub(super) fn wanted(&self) -> Option<Wanted> {
         let id = self.resume.clone()?;
         Some(if self.fork { Wanted::Copy(id) } else { Wanted::Same(id) })
     }
 }
 
-/// How the processes of a session are started.
 #[derive(Clone)]
 pub(crate) struct Plan {
     pub(crate) agent: AgentType,
@@ -62,16 +61,16 @@ pub(crate) struct Plan {
     pub(crate) command: AgentCommand,
     pub(crate) contain: Arc<Contain>,
     pub(crate) settings: Arc<Settings>,
-    /// The directories that agents do not see.
+    /// Directories that are hidden from agents.
     pub(crate) kept: Arc<own_dirs::Kept>,
-    /// What the agent starts in place of MCP servers that the client hosts and it cannot reach.
+    /// Replacements that the agent starts for MCP servers that the client hosts and the agent cannot reach.
     pub(crate) offers: BTreeMap<String, McpServer>,
-    /// What large lines are taken from.
+    /// The budget that large lines are counted against.
     pub(crate) budget: Budget,
 }
 
 impl Plan {
-    /// What a process of the session is started with; refuses what the agent cannot take.
+    /// Builds what a process of the session is started with. Refuses what the agent does not support.
     pub(crate) fn launch(
         &self,
         config: &SessionConfig,
@@ -97,22 +96,23 @@ impl Plan {
             Part::File(_) | Part::EscapedFile(_) | Part::QuotedFile(_) | Part::Directory => None,
         });
         if texts.any(|text| text.contains('\0')) {
-            let message = "an argument of the agent must not have a NUL byte";
+            let message = "an argument of the agent must not contain a NUL byte";
             return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
         }
         Ok(launch)
     }
 
-    /// Refuses what would take away what the gateway judges by, from the session or from the settings.
+    /// Refuses options, from the session or from the settings, that would remove what the gateway judges
+    /// by.
     fn check_guards(&self, config: &SessionConfig) -> Result<(), GatewayError> {
         let Some(guarded) = self.dialect.guarded() else { return Ok(()) };
         guarded.check(config)?;
-        // The settings of one that is built in may have arguments that only it understands.
+        // A built-in agent may have arguments in the settings that only it understands.
         if matches!(program(self.agent).command, DefaultCommand::BuiltIn { .. }) {
             return Ok(());
         }
         let whose = format!("[agents.{}]", self.agent.as_str());
-        // What starts the program may have arguments of its own.
+        // The launcher may have arguments of its own.
         let args = self.command.args.get(self.command.launcher_args..).unwrap_or_default();
         guarded.check_arguments(args, &whose)?;
         guarded.check_variables(self.command.env.keys(), &whose)
@@ -122,7 +122,7 @@ impl Plan {
         matches!(self.contain.containment(), Containment::Namespace { .. })
     }
 
-    /// Refuses a program that the agent's own processes would not see.
+    /// Refuses a program that is hidden from the agent's own processes.
     fn check_visible(&self, spawn: &Spawn) -> Result<(), GatewayError> {
         let is_namespace = self.is_namespace();
         let hides = |place: &&PathBuf| spawn.program.starts_with(place);
@@ -131,7 +131,7 @@ impl Plan {
             None => Ok(()),
             Some(place) => {
                 let message = format!(
-                    "{} is not available: {} is in {}, which agents do not see; move the program elsewhere",
+                    "{} is not available: {} is in {}, which is hidden from agents; move the program elsewhere",
                     self.agent.as_str(),
                     spawn.program.display(),
                     place.display()
@@ -141,7 +141,7 @@ impl Plan {
         }
     }
 
-    /// What the agent runs with: MCP servers that it can reach.
+    /// The configuration with MCP servers that the agent can reach.
     pub(crate) fn reachable(&self, config: &SessionConfig) -> SessionConfig {
         let mut config = config.clone();
         if let Some(servers) = &mut config.mcp_servers {
@@ -150,7 +150,7 @@ impl Plan {
         config
     }
 
-    /// What the agent is told: not what the gateway itself sees to.
+    /// The configuration that the agent gets: without what the gateway handles itself.
     fn forwarded(&self, config: &SessionConfig) -> SessionConfig {
         let mut config = self.reachable(config);
         if config.on_limit.unwrap_or_default() == OnLimit::Ask {
@@ -160,15 +160,15 @@ impl Plan {
         if !self.dialect.capabilities().structured_output {
             config.output_format = None;
         }
-        // An agent that asks is answered by the gateway's rules, which read shell text strictly; one
-        // that does not ask has to know them itself.
+        // The gateway's rules, which read shell text strictly, answer an agent that asks. An agent that
+        // does not ask must apply the rules itself.
         if self.dialect.capabilities().permissions {
             config.allowed_tools = None;
         }
         config
     }
 
-    /// Files of the machine by which the agent runs calls unasked.
+    /// Files on this machine that let the agent run calls without asking.
     pub(super) async fn unasked(&self, launch: &Launch) -> Result<Vec<Found>, GatewayError> {
         let (dialect, env) = (self.dialect, launch.env.clone());
         look(&working_directory(launch), move |here| {
@@ -178,8 +178,8 @@ impl Plan {
         .await
     }
 
-    /// The program's path, or why the session cannot have it: what to install, which variable names
-    /// another, or which rule it would pass over. The disk may not answer.
+    /// The program's path, or why the session cannot use it: what to install, which variable names another
+    /// program, or which rule it would bypass. The disk may not respond.
     pub(crate) async fn program(
         &self,
         config: &SessionConfig,
@@ -215,7 +215,6 @@ impl Plan {
         })
     }
 
-    /// Starts a process.
     pub(super) async fn start(
         &self,
         config: &SessionConfig,
@@ -224,7 +223,7 @@ impl Plan {
         let program = self.program(config, &launch).await?;
         let failed = |error: SpawnError| match error.code() {
             ErrorCode::Overloaded => {
-                let message = format!("{error}; too much runs at once, try again later");
+                let message = format!("{error}; too much is running, try again later");
                 GatewayError::new(ErrorCode::Overloaded, message)
             }
             _ => GatewayError::new(ErrorCode::StartFailed, error.to_string()),
@@ -250,12 +249,12 @@ impl Plan {
         spawn.veil = own_dirs::veil(&self.settings, self.agent, files.directory());
         if self.is_namespace() {
             self.kept.check(&self.settings)?;
-            // They may be moved before the keeper hides them: it looks again.
+            // The directories may be moved before the keeper hides them, so the keeper checks again.
             spawn.veil.known = self.kept.known(&spawn.veil.hidden);
         }
         self.check_visible(&spawn)?;
         let Ok(process) = timeout(START, self.contain.spawn(spawn)).await else {
-            let why = format!("no process could be started there in {} s", START.as_secs());
+            let why = format!("no process started there within {} s", START.as_secs());
             return Err(unanswered(&working_directory(&launch), &why));
         };
         let process = process.map_err(failed)?;

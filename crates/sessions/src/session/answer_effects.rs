@@ -1,4 +1,4 @@
-//! Answers that change a call or the rules: the policy judges what would run, and the gateway keeps the
+//! Answers that change a call or the rules: the policy judges what would run, and the gateway stores the
 //! rules and the mode itself.
 
 use agentwire_dialects::describe::is_plain;
@@ -20,27 +20,26 @@ use super::policy::{OnDisk, Verdict};
 use super::raised::{Asker, Raised};
 use super::requests::asked;
 
-/// The hooks whose answers say whether a call may run.
+/// Hooks whose answers decide whether a call may run.
 const CALL_HOOKS: [&str; 2] = ["PreToolUse", "PermissionRequest"];
 
-/// What an answer says beside the one call.
+/// What an answer says beyond the one call.
 #[derive(Debug, Default)]
 pub(super) struct Widening {
-    /// The answer as the agent hears it.
+    /// The answer as the agent gets it.
     pub(super) settlement: Option<Settlement>,
     /// The same call gets the same answer from now on.
     pub(super) remember: bool,
-    /// The call that a hook is about; else it is the request itself.
+    /// The call that a hook is about. `None` means the request itself.
     call: Option<Raised>,
-    /// Rules to keep for the session, and whether each allows.
+    /// Rules to keep for the session, and whether each one allows.
     rules: Vec<(String, bool)>,
-    /// The mode changes to this.
     mode: Option<String>,
-    /// What a hook says of the call that it is about.
+    /// What a hook decides about its call.
     pub(super) standing: Option<Standing>,
 }
 
-/// What a hook of a tool call was told.
+/// The input of a hook for a tool call.
 #[derive(Deserialize)]
 struct Told {
     hook_event_name: String,
@@ -50,10 +49,10 @@ struct Told {
     tool_input: Option<Json<'static>>,
 }
 
-/// An answer with the fields of its rules under one name each: all that follows reads the same rules.
+/// An answer with one name for each field of its rules, so that all later code reads the same rules.
 pub(super) fn one_form(settlement: &Settlement) -> Result<Settlement, GatewayError> {
     let mut settlement = settlement.clone();
-    // A denial gives nothing, whatever else it says.
+    // A denial grants nothing, whatever else it says.
     if settlement.behavior != Some(Behavior::Deny)
         && let Some(rules) = &settlement.updated_permissions
     {
@@ -63,7 +62,8 @@ pub(super) fn one_form(settlement: &Settlement) -> Result<Settlement, GatewayErr
 }
 
 impl Actor {
-    /// An answer in the agent's own form, as one of ours: nothing in it is passed on unread.
+    /// Converts an answer in the agent's own form into one of ours, so that no part of it is passed on
+    /// unread.
     pub(super) fn plain(
         &self,
         raised: &Raised,
@@ -78,7 +78,7 @@ impl Actor {
         permission_updates::plain_answer(own, settlement)
     }
 
-    /// Judges what an answer would let run, and takes from it what the gateway keeps. An answer that a
+    /// Judges what an answer would let run, and takes out what the gateway stores itself. An answer that a
     /// rule forbids is refused, and the request stays open.
     pub(super) fn widening(
         &self,
@@ -131,8 +131,8 @@ impl Actor {
         }
     }
 
-    /// The answer is with the agent: what it says for the rest of the session holds. Gives the reason
-    /// that is told of it.
+    /// Applies what the answer says for the rest of the session, after the agent got it. Returns the
+    /// reasons to report.
     pub(super) fn widen(
         &mut self,
         raised: &Raised,
@@ -151,7 +151,7 @@ impl Actor {
         if let Some(mode) = widening.mode.clone() {
             let change = Configure { permission_mode: Some(mode.clone()), ..Configure::default() };
             match self.configure(NOBODY, change) {
-                // The agent may ask again before it has answered this.
+                // The agent may ask again before it has confirmed the change.
                 Ok(()) => self.core.policy.set_own_mode(&mode),
                 Err(error) => self.core.error(error.code.as_str(), error.message),
             }
@@ -175,13 +175,13 @@ impl Actor {
         {
             if !is_plain(input) {
                 return Err(invalid(
-                    "updatedInput has a key twice or a string that is no text, or is too long",
+                    "updatedInput has a duplicate key or a string that is not valid text, or is too long",
                 ));
             }
         } else {
             return Ok(());
         }
-        // Clients give an input back as it was shown: that is the call that somebody looked at.
+        // Clients send an input back as it was shown. Then it is the call that somebody looked at.
         if input_digest(shown.input.as_ref()) == input_digest(changed.input.as_ref()) {
             return Ok(());
         }
@@ -229,7 +229,7 @@ impl Actor {
         if allows || changed.is_some() {
             self.check_changed(&shown, &call)?;
         }
-        // After `PreToolUse` the agent may still ask, and then that answer counts.
+        // After `PreToolUse` the agent may still ask, and then that answer decides.
         let standing = match (denies, allows) {
             (true, _) => Some(Standing::Denied),
             (false, true) if event == "PermissionRequest" => Some(Standing::Allowed),
@@ -248,15 +248,15 @@ impl Actor {
         Ok(Widening { settlement: Some(told), call: Some(call), ..widening })
     }
 
-    /// Takes from a list of updates what the gateway keeps: rules of this session, and the mode. What
-    /// only Claude can do is left.
+    /// Takes out of a list of updates what the gateway stores itself: rules of this session and the mode.
+    /// Returns the rest, which only Claude supports.
     fn updates(
         &self,
         raised: &Raised,
         updates: &[PermissionUpdate],
         widening: &mut Widening,
     ) -> Result<Option<Json<'static>>, GatewayError> {
-        // What was shown, and what would be shown now: a link may have changed since.
+        // What was shown, and what would be shown now: a symlink may have changed since.
         let now = self.core.policy.always(&asked(raised), &OnDisk).suggestion;
         let shown = [raised.suggestions.as_ref(), now.as_ref()];
         let suggested: Vec<PermissionRule> =
@@ -267,7 +267,7 @@ impl Actor {
             match update.change() {
                 Change::AddRules { behavior, rules } => {
                     let allow = says_allow(behavior)?;
-                    // "Always" is the call that was shown. The same words as a rule would allow more.
+                    // "Always" means the call that was shown. The same text as a rule would allow more.
                     let are_shown = rules.iter().all(|rule| suggested.contains(rule));
                     if allow && !rules.is_empty() && are_shown {
                         widening.remember = true;
@@ -278,7 +278,7 @@ impl Actor {
                     }
                     for rule in rules {
                         let text = rule.text();
-                        // A copy tells whether it can be kept.
+                        // Try on a copy whether the rule can be kept.
                         self.core.policy.clone().add(&text, allow).map_err(invalid)?;
                         widening.rules.push((text, allow));
                     }
@@ -294,14 +294,15 @@ impl Actor {
     }
 }
 
-/// Whether rules for this session allow or deny.
 fn says_allow(behavior: Option<&str>) -> Result<bool, GatewayError> {
     match behavior {
         Some("allow") => Ok(true),
         Some("deny") => Ok(false),
         other => {
             let word = other.unwrap_or("nothing");
-            Err(invalid(format!("addRules says {word}; for this session it says allow or deny")))
+            Err(invalid(format!(
+                "addRules says {word}; for this session it must say allow or deny"
+            )))
         }
     }
 }

@@ -1,6 +1,6 @@
-//! What an answer may give that comes from a client without the scope `admin`: what was asked for and
-//! shown, once or in this session. What is allowed is listed, here and in `hooks::beyond_decision`;
-//! everything else is refused.
+//! Limits what an answer from a client without the scope `admin` may grant: what was requested and shown,
+//! once or for this session. The allowed fields are listed here and in `hooks::beyond_decision`; everything
+//! else is refused.
 
 use agentwire_dialects::hooks::{beyond_decision, beyond_form};
 use agentwire_dialects::permission_updates::{PermissionUpdate, suggested_rules};
@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::hooks::event_name;
 use super::raised::Raised;
 
-/// Refuses an answer that gives more than was asked for. To deny gives nothing.
+/// Refuses an answer that grants more than was requested. A denial grants nothing.
 pub(super) fn check(raised: &Raised, settlement: &Settlement) -> Result<(), GatewayError> {
     if settlement.behavior == Some(Behavior::Deny) || settlement.error.is_some() {
         return Ok(());
@@ -28,17 +28,17 @@ pub(super) fn check(raised: &Raised, settlement: &Settlement) -> Result<(), Gate
     }
 }
 
-/// The refusal of an answer that gives more than was asked for.
+/// The error for an answer that grants more than was requested.
 pub(super) fn beyond_asked(what: &str, raised: &Raised) -> GatewayError {
     let message = format!(
-        "{what} may give more than request {} asks for: that needs the scope admin; answer with \
-         behavior and, to keep it for the session, remember",
+        "{what} may grant more than request {} asks for, which needs the scope admin; answer with \
+         behavior, and with remember to keep the answer for the session",
         raised.id
     );
     GatewayError::new(ErrorCode::Forbidden, message)
 }
 
-/// What of an answer in the agent's own form is more than an answer.
+/// The field of an answer in the agent's own form that is more than an answer.
 fn beyond(raised: &Raised, settlement: &Settlement) -> Option<String> {
     let output = settlement.hook_output.as_ref();
     match raised.kind {
@@ -48,9 +48,9 @@ fn beyond(raised: &Raised, settlement: &Settlement) -> Option<String> {
             let event = event_name(raised.input.as_ref());
             beyond_decision(event.as_deref().unwrap_or_default(), output)
         }),
-        // A message of an MCP server: nothing else was asked for.
+        // A message from an MCP server requests nothing else.
         RequestKind::Mcp => None,
-        // Nobody here knows what it asks for.
+        // The gateway does not know what this asks for.
         RequestKind::Other => match (output, &settlement.updated_input) {
             (Some(_), _) => Some("hookOutput".to_owned()),
             (None, Some(_)) => Some("updatedInput".to_owned()),
@@ -59,7 +59,7 @@ fn beyond(raised: &Raised, settlement: &Settlement) -> Option<String> {
     }
 }
 
-/// Whether these are rules that the request itself suggests, for this session alone.
+/// Whether these are rules that the request itself suggests, for this session only.
 fn are_suggested(updates: &Json<'_>, raised: &Raised) -> bool {
     let Ok(updates) = PermissionUpdate::list(updates) else { return false };
     let suggested = raised.suggestions.as_ref().map(suggested_rules).unwrap_or_default();

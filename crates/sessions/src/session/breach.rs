@@ -1,6 +1,6 @@
-//! What an agent runs without asking, or without an allow: rules that deny hold there too, and what needs
-//! an answer is not done without one. Such a call cannot be stopped by an answer, so the turn is
-//! cancelled and fails.
+//! Detects calls that an agent runs without asking, or without permission. Deny rules apply to them too,
+//! and a call that needs an answer must not run without one. An answer cannot stop such a call, so the turn
+//! is cancelled and fails.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,18 +21,18 @@ use super::state::OPEN_LIMIT;
 use crate::managed_files::Found;
 use crate::process::TreeSignal;
 
-/// What an agent did that it must not.
+/// Something that the agent did but must not do.
 #[derive(Clone, Debug)]
 pub(super) struct Breach {
     pub(super) message: String,
-    /// The agent cannot be held to anything any more.
+    /// The agent can no longer be controlled.
     pub(super) ends_session: bool,
-    /// What follows from it has been done; only the turn is still to fail.
+    /// The consequences are done, except that the turn must still fail.
     pub(super) is_known: bool,
 }
 
 impl Breach {
-    /// A call that a rule denies runs.
+    /// A call runs although a rule denies it.
     pub(super) fn of(call: &Unasked, rule: &str) -> Self {
         let name = call.tool_name.as_deref().or(call.title.as_deref()).unwrap_or("a tool");
         let message = format!(
@@ -42,7 +42,7 @@ impl Breach {
         Self { message, ends_session: false, is_known: false }
     }
 
-    /// A call has run though nobody allowed it.
+    /// A call ran although nobody allowed it.
     fn unallowed(tool_id: &str, standing: Standing) -> Self {
         let how = match standing {
             Standing::Denied => "though it was denied",
@@ -55,12 +55,12 @@ impl Breach {
     }
 }
 
-/// What was said of a call's permission. No entry: it was not asked about, or the policy allows it.
+/// The decision about a call's permission. No entry means that nobody asked, or that the policy allows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// A rule or somebody allowed it. Of a call with several requests, one that is allowed is enough.
+    /// A rule or a client allowed it. If a call has several requests, one that is allowed is enough.
     Allowed,
-    /// A rule, somebody or the gateway denied it.
+    /// A rule, a client or the gateway denied it.
     Denied,
     /// The agent closed the request by itself.
     Unanswered,
@@ -70,13 +70,12 @@ pub(super) enum Standing {
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     standing: BTreeMap<String, Standing>,
-    /// Those that have run.
     ran: BTreeSet<String>,
 }
 
 impl Core {
-    /// Notes how permission requests are settled, and reports calls that run without an allow, in
-    /// whichever order the agent says so.
+    /// Records how permission requests are settled, and reports calls that run without permission, in
+    /// whichever order the agent reports the two.
     pub(super) fn watch_calls(&mut self, kind: &EventKind<'_>) {
         match kind {
             EventKind::RequestSettled(settled) => {
@@ -99,7 +98,7 @@ impl Core {
         let standing = match outcome {
             RequestOutcome::Allowed => Standing::Allowed,
             RequestOutcome::Denied if by != SettledBy::Agent => Standing::Denied,
-            // What the policy allows would have been allowed anyway.
+            // The policy would have allowed it anyway.
             _ if self.is_allowed_by_policy(raised) => return,
             RequestOutcome::Denied
             | RequestOutcome::Answered
@@ -114,7 +113,6 @@ impl Core {
         matches!(self.policy.decide(&asked(raised), &OnDisk), Verdict::Allow(_))
     }
 
-    /// Notes what was said of a call's permission.
     pub(super) fn stands(&mut self, tool: &str, standing: Standing) {
         let known = &mut self.calls.standing;
         let is_new = !known.contains_key(tool);
@@ -126,18 +124,18 @@ impl Core {
         if counts && (!is_new || known.len() < OPEN_LIMIT) {
             known.insert(tool.to_owned(), standing);
         } else if is_new && standing == Standing::Unanswered {
-            // Too many to watch: it is taken for one that will run.
+            // There are too many to watch, so assume that it will run.
             self.breach(Breach::unallowed(tool, standing));
         }
     }
 
-    /// A call has run. An error that may be the agent's word for a denial shows that only of a call
-    /// which nobody denied.
+    /// A call has run. If `is_sure` is false, the agent reported an error that may be its word for a
+    /// denial, so it proves only that a call ran which nobody denied.
     pub(super) fn has_run(&mut self, tool: &str, is_sure: bool) {
         match self.calls.standing.get(tool).copied() {
             Some(standing @ Standing::Unanswered) => self.ran_unallowed(tool, standing),
             Some(standing @ Standing::Denied) if is_sure => self.ran_unallowed(tool, standing),
-            // It is over, and makes room for others.
+            // The call is done, so make room for others.
             Some(Standing::Allowed) => drop(self.calls.standing.remove(tool)),
             Some(Standing::Denied) => {}
             None if self.calls.ran.len() < OPEN_LIMIT => {
@@ -152,7 +150,7 @@ impl Core {
         self.breach(Breach::unallowed(tool, standing));
     }
 
-    /// A permission is asked for. A call that has run already cannot be allowed any more.
+    /// A permission is requested. A call that has already run can no longer be allowed.
     pub(super) fn watch_raised(&mut self, raised: &Raised) {
         if raised.kind == RequestKind::Permission
             && let Some(tool) = raised.tool_use_id.as_deref()
@@ -165,7 +163,6 @@ impl Core {
     }
 }
 
-/// What runs, as the agent's dialect describes it.
 pub(super) fn described<'c>(tools: &AgentTools, call: &'c Unasked) -> Description<'c> {
     tools.describe(&CallFacts {
         tool_name: call.tool_name.as_deref().or(call.title.as_deref()),
@@ -179,7 +176,7 @@ pub(super) fn described<'c>(tools: &AgentTools, call: &'c Unasked) -> Descriptio
     })
 }
 
-/// The failed turn that a completed one is, after a breach.
+/// The failed turn that replaces a completed one after a breach.
 pub(super) fn failed<'a>(completed: &mut TurnCompleted<'a>, message: &str) -> TurnFailed<'a> {
     TurnFailed {
         usage: Some(completed.usage),
@@ -191,7 +188,8 @@ pub(super) fn failed<'a>(completed: &mut TurnCompleted<'a>, message: &str) -> Tu
 }
 
 impl Actor {
-    /// Looks for files of the machine that let the agent run calls which the session's mode would ask about.
+    /// Looks for files on this machine that let the agent run calls which the session's mode would ask
+    /// about.
     pub(super) async fn look_at_machine(&mut self) -> Result<(), GatewayError> {
         if !self.plan.dialect.machine_files().is_empty() {
             let launch = self.plan.launch(&self.config, self.supervisor.origin(), None, None)?;
@@ -202,14 +200,14 @@ impl Actor {
         Ok(())
     }
 
-    /// Reports them, once, unless the mode allows everything.
+    /// Reports the warnings, once, unless the mode allows everything.
     pub(super) fn warn_of_machine(&mut self) {
         if self.core.policy.mode() != ApprovalMode::AutoAll {
             std::mem::take(&mut self.warnings).into_iter().for_each(|warning| self.warn(warning));
         }
     }
 
-    /// Ends what the agent did in breach of the rules.
+    /// Acts on a breach: ends the session or cancels the turn.
     pub(super) fn end_breach(&mut self) {
         let Some(breach) = self.core.breach.as_mut().filter(|breach| !breach.is_known) else {
             return;

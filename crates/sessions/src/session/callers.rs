@@ -1,4 +1,4 @@
-//! Who waits for a reply. Each gets one.
+//! Callers that wait for a reply. Each gets exactly one.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,10 +9,9 @@ use tokio::time::Instant;
 
 use super::{Answered, Client};
 
-/// A call that nobody waits for.
 pub(super) const NOBODY: Call = Call(0);
 
-/// Those who wait for a reply, and whose command is being carried out.
+/// Callers that wait for a reply, and the client whose command is running.
 #[derive(Debug, Default)]
 pub(super) struct Callers {
     waiting: BTreeMap<u64, Caller>,
@@ -27,14 +26,13 @@ struct Caller {
 }
 
 impl Callers {
-    /// Somebody waits, until then.
     pub(super) fn add(&mut self, reply: oneshot::Sender<Answered>, deadline: Instant) -> Call {
         self.last += 1;
         self.waiting.insert(self.last, Caller { reply, deadline });
         Call(self.last)
     }
 
-    /// Who waits for that; it waits no longer.
+    /// Removes the caller and returns its reply channel.
     pub(super) fn take(&mut self, call: Call) -> Option<oneshot::Sender<Answered>> {
         self.waiting.remove(&call.0).map(|waiting| waiting.reply)
     }
@@ -43,26 +41,25 @@ impl Callers {
         self.waiting.contains_key(&call.0)
     }
 
-    /// Those who have waited until then, or all.
+    /// The callers whose deadline is at or before `until`, or all of them.
     pub(super) fn waiting(&self, until: Option<Instant>) -> Vec<Call> {
         let is_late = |waiting: &Caller| until.is_none_or(|until| waiting.deadline <= until);
         let late = self.waiting.iter().filter(|(_, waiting)| is_late(waiting));
         late.map(|(call, _)| Call(*call)).collect()
     }
 
-    /// When the first of them has waited too long.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.waiting.values().map(|waiting| waiting.deadline).min()
     }
 
-    /// Those who are late wait on: they have their answer, and the store has not.
+    /// Extends the deadline of late callers: their answer exists, but is not stored yet.
     pub(super) fn extend(&mut self, now: Instant, by: Duration) {
         for waiting in self.waiting.values_mut().filter(|waiting| waiting.deadline <= now) {
             waiting.deadline = now + by;
         }
     }
 
-    /// The client whose command is being carried out; one without a name otherwise.
+    /// The client whose command is running, or a nameless one.
     pub(super) fn current(&self) -> &Client {
         &self.current
     }

@@ -1,4 +1,4 @@
-//! Who calls, and how each gets one answer.
+//! Accepts calls and makes sure that each gets one answer.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use super::{Answered, Client, Message};
 use crate::blocking::blocking_if_long;
 
 impl Actor {
-    /// Takes a command, once it is known whether it was taken before.
+    /// Handles a command, after checking whether it was accepted before.
     pub(super) async fn hear(&mut self, message: Message) {
         let id = match &message.command {
             Command::Prompt(prompt) => prompt.message_id.as_deref(),
@@ -41,7 +41,7 @@ impl Actor {
         let deadline = Instant::now() + self.plan.settings.timing.call;
         let call = self.callers.add(message.reply, deadline);
         self.core.journal.tick();
-        // With no room to write, only what makes an agent stop is taken.
+        // Without room to write, only commands that make an agent stop are accepted.
         let stuck = self.outbox.log().stuck();
         if let Some(error) = stuck.as_ref().filter(|_| !is_brake(&message.command)) {
             return self.reply(call, Err(storage(error)));
@@ -51,7 +51,7 @@ impl Actor {
         self.callers.set_current(message.client);
         let load = weight(&message.command);
         self.load = self.load.max(load);
-        // What is repeated changes nothing: its key is kept already, or is another's.
+        // A repeated prompt changes nothing: its key is already stored, or belongs to another call.
         let key = message.key.filter(|_| !self.has_taken(&message.command));
         match blocking_if_long(load, || self.command(call, message.command)) {
             Ok(()) => key.into_iter().for_each(|key| self.outbox.keep(key)),
@@ -65,7 +65,7 @@ impl Actor {
             }
             for effect in brakes {
                 match effect {
-                    // Nothing starts before its beginning can be written.
+                    // Nothing starts before its start can be written.
                     Effect::Open => self.core.effects.push(effect),
                     effect => self.act(effect),
                 }
@@ -73,7 +73,7 @@ impl Actor {
         }
     }
 
-    /// Whether it is a prompt that was taken before.
+    /// Whether the command is a prompt that was accepted before.
     fn has_taken(&self, command: &Command) -> bool {
         match command {
             Command::Prompt(prompt) => {
@@ -93,8 +93,8 @@ impl Actor {
         Answered { reply, last_seq: self.outbox.last_seq() }
     }
 
-    /// Those who have waited until then get that error, or all. Who has an answer that waits for the store
-    /// keeps it.
+    /// Sends the error to callers that have waited until `until`, or to all. Callers whose answer only
+    /// waits for the store still get that answer.
     pub(super) fn fail_calls(&mut self, until: Option<Instant>, code: ErrorCode, message: &str) {
         let answered = self.core.effects.iter().filter_map(|effect| match effect {
             Effect::Reply(reply) => Some(reply.call.0),
@@ -114,7 +114,7 @@ impl Actor {
     }
 }
 
-/// What makes an agent stop is taken at any time.
+/// Whether a command makes an agent stop. Such commands are accepted at any time.
 fn is_brake(command: &Command) -> bool {
     match command {
         Command::Interrupt { .. } | Command::Stop | Command::Finish => true,
@@ -130,7 +130,6 @@ fn is_brake(command: &Command) -> bool {
     }
 }
 
-/// About how many bytes a command has.
 pub(super) fn weight(command: &Command) -> usize {
     let json = |json: &Option<Json<'_>>| json.as_ref().map_or(0, |json| json.get().len());
     match command {
@@ -166,5 +165,5 @@ pub(super) fn weight(command: &Command) -> usize {
 }
 
 pub(super) fn over() -> GatewayError {
-    GatewayError::new(ErrorCode::Conflict, "the session is over; it can be resumed")
+    GatewayError::new(ErrorCode::Conflict, "the session has ended; it can be resumed")
 }

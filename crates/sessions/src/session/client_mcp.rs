@@ -1,5 +1,5 @@
-//! MCP servers that the client hosts, where the agent cannot: what it says to them are requests, and
-//! what clients say to the agent goes out by the same relay.
+//! MCP servers that the client hosts when the agent cannot reach them: the agent's messages become
+//! requests, and the client's messages go to the agent through the same relay.
 
 use agentwire_dialects::mcp;
 use agentwire_protocol::event::{
@@ -16,11 +16,10 @@ use super::raised::{Asker, Raised};
 use crate::blocking::blocking_if_long;
 use crate::bridge::Heard;
 
-/// The query by which a client's server speaks first.
+/// The query with which a client's server sends a message first.
 pub(super) const MCP_MESSAGE: &str = "mcpMessage";
 
 impl Actor {
-    /// Something came by a relay.
     pub(super) fn heard(&mut self, heard: Heard) {
         self.core.journal.tick();
         let Some(bridge) = &mut self.bridge else { return };
@@ -43,7 +42,7 @@ impl Actor {
         }
     }
 
-    /// A message for a server becomes a request, as the agents that host servers raise it.
+    /// Raises a message for a server as a request, like the agents that support client-hosted servers do.
     fn raise(&mut self, connection: u64, message: Json<'static>, room: OwnedSemaphorePermit) {
         let Some(bridge) = &mut self.bridge else { return };
         let Some(server) = bridge.server(connection).map(str::to_owned) else { return };
@@ -60,7 +59,7 @@ impl Actor {
         }
     }
 
-    /// The agent no longer waits for what this message cancels, if it cancels anything.
+    /// Withdraws the request that this message cancels, if it cancels one.
     fn cancel(&mut self, connection: u64, message: &Json<'_>) {
         let (Some(id), Some(bridge)) = (mcp::cancelled(message), &self.bridge) else { return };
         let requests = &self.core.book.requests;
@@ -81,7 +80,6 @@ impl Actor {
         }
     }
 
-    /// A client answers a message.
     pub(super) fn settle_message(
         &mut self,
         raised: &Raised,
@@ -102,7 +100,7 @@ impl Actor {
         Ok(())
     }
 
-    /// The agent gets the answer to its message; to a notification there is none.
+    /// Sends the agent the answer to its message. A notification has no answer.
     pub(super) fn message_answered(
         &mut self,
         raised: &Raised,
@@ -114,7 +112,7 @@ impl Actor {
             let server = bridge.server(connection).map(str::to_owned);
             let tools = mcp::listed(raised.input.as_ref(), &response);
             self.core.effects.push(Effect::Relay(connection, response));
-            // Of its own wire the agent may tell nothing of them.
+            // The agent may not report them on its own wire.
             if let (Some(server), Some(tools)) = (server, tools) {
                 let details = Json::of(&json!({ "status": "connected", "tools": tools }));
                 let change = StatusChanged::new(Status::McpServer).message(Text::from(server));
@@ -124,8 +122,8 @@ impl Actor {
         Ok(())
     }
 
-    /// A client's server speaks first. A notification is for all relays of the server; a request
-    /// must be answered once, so that only the oldest gets it.
+    /// A client's server sends a message first. A notification goes to all relays of the server. A request
+    /// must be answered once, so only the oldest relay gets it.
     pub(super) fn server_says(
         &mut self,
         call: Call,

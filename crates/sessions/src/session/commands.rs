@@ -1,4 +1,4 @@
-//! What clients want of a session.
+//! Carries out the commands of clients.
 
 use std::time::Duration;
 
@@ -26,11 +26,11 @@ use super::raised::Raised;
 use super::structured::Structured;
 use crate::process::TreeSignal;
 
-/// How much may wait to be written to an agent that does not read.
+/// How many bytes may wait to be written to an agent that does not read.
 const OUTGOING_LIMIT: usize = 64 << 20;
 
 impl Actor {
-    /// Does what is wanted. An error is the reply; else the reply comes by an effect.
+    /// Carries out a command. An error is the reply; otherwise the reply follows as an effect.
     pub(super) fn command(&mut self, call: Call, command: Command) -> Result<(), GatewayError> {
         self.carry_out(call, command)
     }
@@ -39,7 +39,7 @@ impl Actor {
         if self.supervisor.process().is_some_and(|process| process.waiting() > OUTGOING_LIMIT)
             && !matches!(command, Command::Interrupt { .. } | Command::Stop | Command::Finish)
         {
-            let message = "the agent does not read what it is told; interrupt or stop it";
+            let message = "the agent does not read its input; interrupt or stop it";
             return Err(GatewayError::new(ErrorCode::Overloaded, message));
         }
         let command = as_change(command)?;
@@ -52,17 +52,17 @@ impl Actor {
             Command::Query { method, args } if self.bridge.is_some() && method == MCP_MESSAGE => {
                 self.server_says(call, &args)
             }
-            // Nothing to change, nobody to ask.
+            // Nothing changes, so the agent need not be asked.
             Command::Configure(change) if change == Configure::default() => {
                 self.core.answer(call, Ok(nothing()));
                 Ok(())
             }
-            // Nobody waits that long for an answer.
+            // The next minute is too far away to wait for an answer.
             Command::Query { .. } | Command::Rewind { .. }
                 if self.trusting.rests_until().is_some() =>
             {
                 let agent = self.plan.agent.as_str();
-                let message = format!("{agent} has not started yet: it waits for the next minute");
+                let message = format!("{agent} has not started yet; it starts in the next minute");
                 Err(GatewayError::new(ErrorCode::Conflict, message))
             }
             Command::Configure(_) | Command::Query { .. } | Command::Rewind { .. }
@@ -77,12 +77,12 @@ impl Actor {
             }
             Command::Start(_) | Command::Attach { .. } => Err(GatewayError::new(
                 ErrorCode::InvalidMessage,
-                format!("the command {} is not for a session that runs", command.name()),
+                format!("the command {} does not apply to a running session", command.name()),
             )),
         }
     }
 
-    /// Takes a prompt. While a turn runs it waits for its end, unless `delivery` says otherwise.
+    /// Accepts a prompt. While a turn runs, the prompt waits for its end, unless `delivery` says otherwise.
     pub(super) fn prompt(&mut self, call: Call, mut prompt: Prompt) -> Result<(), GatewayError> {
         if let Some(id) = prompt.message_id.as_ref().filter(|id| self.prompts.has_taken(id)) {
             let reply = PromptResult { message_id: id.clone(), repeated: true };
@@ -90,7 +90,7 @@ impl Actor {
             return Ok(());
         }
         if !self.phase.is_live() {
-            return Err(GatewayError::new(ErrorCode::Conflict, "the session is being ended"));
+            return Err(GatewayError::new(ErrorCode::Conflict, "the session is ending"));
         }
         check_prompt(&prompt, self.plan.agent, self.plan.dialect)?;
         let id = prompt.message_id.clone().unwrap_or_else(|| Uuid::new_v4().to_string());
@@ -100,7 +100,7 @@ impl Actor {
         } else {
             self.take_on(call, Entry::from(prompt))?;
         }
-        // Only here: its key must be new.
+        // Only here, because the key must be new.
         self.outbox.keep((self.prompt_key(&id), String::new()));
         self.prompts.take(id, self.outbox.undurable());
         Ok(())
@@ -118,7 +118,7 @@ impl Actor {
         }
     }
 
-    /// Gives a prompt to the agent, once no answer is waited for that may be refused.
+    /// Gives a prompt to the agent, once no answer is pending that may be rejected.
     pub(super) fn deliver(&mut self, call: Call, entry: Entry) -> Result<(), GatewayError> {
         match self.answers_first() {
             true => self.wait_for_turn(call, entry),
@@ -126,7 +126,7 @@ impl Actor {
         }
     }
 
-    /// Gives a prompt to the agent, with what the gateway adds to it.
+    /// Gives a prompt to the agent, with the text that the gateway adds.
     pub(super) fn deliver_now(&mut self, call: Call, entry: Entry) -> Result<(), GatewayError> {
         let Entry { mut prompt, is_queued, .. } = entry;
         let text = prompt.text.clone();
@@ -141,17 +141,17 @@ impl Actor {
         let kept = per_turn.then(|| prompt.clone());
         let id = prompt.message_id.clone().unwrap_or_default();
         let capabilities = self.plan.dialect.capabilities();
-        // Where the agent has one queue for all, such a prompt may as well begin the next turn.
+        // If the agent has one queue for everything, such a prompt may just as well start the next turn.
         let steers = prompt.delivery == Some(agentwire_protocol::command::Delivery::Steer)
             && self.core.book.record.open.turn.is_some()
             && !capabilities.folds_prompts;
         let waits = self.core.book.is_busy();
-        // The turn may begin within the command, and then keeps the promise.
+        // The turn may start within the command, and then keeps the promise.
         if !steers {
             self.core.book.promise(&id);
         }
         let title = self.core.book.record.summary.title.clone();
-        // Before its turn begins: what is added to a prompt is no title.
+        // Set it before the turn starts, so that text added to the prompt does not become the title.
         if !steers {
             self.core.book.entitle(&text);
         }
@@ -176,13 +176,12 @@ impl Actor {
         Ok(())
     }
 
-    /// Tells that a prompt waits.
     pub(super) fn queued(&mut self, id: &str) {
         let status = StatusChanged::new(Status::Queue).message(Text::from("queued"));
         self.core.emit(status.details(taken(id)));
     }
 
-    /// Asks the store, on a thread that may block, whether a prompt of that id was taken before.
+    /// Asks the store, on a thread that may block, whether a prompt with this id was accepted before.
     pub(super) async fn recall(&mut self, id: Option<&str>) -> Result<(), GatewayError> {
         let Some(id) = id.filter(|id| !self.phase.is_over() && !self.prompts.has_taken(id)) else {
             return Ok(());
@@ -197,7 +196,8 @@ impl Actor {
         prompt_key(&self.core.book.record.summary.id, id)
     }
 
-    /// Stops the turn. What it waits for is denied first: an agent may not heed the interrupt before.
+    /// Stops the turn. Its pending requests are denied first, because an agent may ignore the interrupt
+    /// until then.
     fn interrupt(&mut self, call: Call, cancel_queued: bool) -> Result<(), GatewayError> {
         self.interrupt_hooks("the turn was interrupted");
         self.fail_waiting(TurnFailure::Interrupted, "the turn was interrupted");
@@ -205,7 +205,7 @@ impl Actor {
         self.go_on();
         let ours = self.core.structured.iter().flat_map(Structured::waiting);
         let waiting: Vec<String> = self.core.book.waiting().chain(ours).cloned().collect();
-        // A denied limit has cut the turn off already.
+        // A denied limit has already cut the turn off.
         let is_cut = self.core.cut.is_some() && !cancel_queued;
         if !self.interrupt_answer("the turn was interrupted") && self.core.book.is_busy() && !is_cut
         {
@@ -216,7 +216,7 @@ impl Actor {
         if cancel_queued {
             self.prompts.clear_queue();
             self.cancel_waiting();
-            // An agent with a queue of its own tells later what it has given up.
+            // An agent with its own queue reports later what it has dropped.
             let is_asked = self.plan.dialect.capabilities().folds_prompts;
             let still = |id: &String| self.core.book.waiting().any(|waiting| waiting == id);
             let (cancelled, queued): (Vec<_>, Vec<_>) =
@@ -227,13 +227,13 @@ impl Actor {
         Ok(())
     }
 
-    /// Ends the session, and cuts off what works or asks in the background too.
+    /// Ends the session, including work and requests in the background.
     fn stop(&mut self, call: Call) -> Result<(), GatewayError> {
         let asks = |raised: &Raised| {
             matches!(raised.kind, RequestKind::Permission | RequestKind::Question)
         };
         let book = &mut self.core.book;
-        // What a client stops is over for good; the gateway stops sessions that may go on later.
+        // A session that a client stops has ended for good. One that the gateway stops may continue later.
         if self.callers.current().name.is_some() {
             book.record.client = None;
         }
@@ -264,7 +264,7 @@ impl Actor {
         }
         let escalation = match self.phase.stop(reason) {
             Stop::First => Some((self.plan.settings.timing.stop, TreeSignal::Terminate)),
-            // Its stdin is closed: it hears signals only.
+            // Its stdin is closed, so it reacts only to signals.
             Stop::Ending => Some((Duration::ZERO, TreeSignal::Interrupt)),
             Stop::Repeated => None,
         };
@@ -274,7 +274,7 @@ impl Actor {
         self.tape.command(call, &Command::Stop, &mut self.core)
     }
 
-    /// Ends the session once its work is done; until then rules answer what the agent asks.
+    /// Ends the session once its work is done. Until then, rules answer the agent's requests.
     fn finish(&mut self, call: Call) -> Result<(), GatewayError> {
         self.phase.finish();
         self.deny_alone();
@@ -282,7 +282,7 @@ impl Actor {
         Ok(())
     }
 
-    /// Nobody has anything more for the session, and it has done what it was given.
+    /// Ends the session if no more work can come and all its work is done.
     pub(super) fn end_if_done(&mut self) {
         let answers = self.core.structured.as_ref().is_some_and(Structured::has_waiting);
         let waits = self.prompts.has_waiting() || self.trusting.has_prompt() || answers;
@@ -290,8 +290,8 @@ impl Actor {
         if self.phase != Phase::Finishing || !is_done {
             return;
         }
-        // An agent that makes its own turns may have more to do than it was given, such as to wait for
-        // a task in the background: it ends by itself.
+        // An agent that starts its own turns may have more to do than it was given, such as waiting for a
+        // background task. It ends by itself.
         if self.supervisor.has_process() && self.plan.dialect.capabilities().folds_prompts {
             self.phase.complete();
             let _ = self.tape.command(NOBODY, &Command::Finish, &mut self.core);
@@ -312,7 +312,6 @@ impl Actor {
         Ok(())
     }
 
-    /// What the agent has taken holds from now on.
     pub(super) fn take_changes(&mut self) {
         let taken: Vec<Change> =
             self.core.changes.extract_if(.., |change| change.is_taken).collect();
@@ -350,7 +349,7 @@ impl Actor {
             Some(_) => Some(self.core.policy.mode()),
             None => self.config.approval_mode,
         };
-        // Which model it goes back to, the agent may know better.
+        // Without a name, the agent may know better which model it returns to.
         if let Some(model) = change.model.clone().flatten() {
             record.summary.model = Some(model);
         }
@@ -363,7 +362,7 @@ impl Actor {
             false => Err(GatewayError::new(
                 ErrorCode::Conflict,
                 format!(
-                    "{} runs only while it works on a prompt; there is nobody to ask now",
+                    "{} runs only while it works on a prompt; try again during a turn",
                     self.plan.agent.as_str()
                 ),
             )),
@@ -371,12 +370,12 @@ impl Actor {
     }
 }
 
-/// Under which it is kept that a session took a prompt.
+/// The key under which the store remembers that a session accepted a prompt.
 pub(crate) fn prompt_key(session: &SessionId, message: &str) -> String {
     format!("{session}/prompt/{message}")
 }
 
-/// Whether content asks for something. A tool's result alone begins no turn.
+/// Whether content asks for something. A tool result alone does not start a turn.
 fn asks(content: Option<&Json<'_>>) -> bool {
     #[derive(serde::Deserialize)]
     struct Block {
@@ -386,7 +385,7 @@ fn asks(content: Option<&Json<'_>>) -> bool {
     blocks.is_some_and(|blocks| blocks.iter().any(|block| block.r#type != "tool_result"))
 }
 
-/// Refuses a prompt that nobody could work on, or not this agent.
+/// Refuses a prompt that is empty, too long, or not supported by this agent.
 pub(crate) fn check_prompt(
     prompt: &Prompt,
     agent: AgentType,
@@ -396,7 +395,7 @@ pub(crate) fn check_prompt(
         return Err(GatewayError::new(ErrorCode::InvalidMessage, "the prompt is empty"));
     }
     if prompt.text.len() > 4 * PROMPT_LIMIT * 64 {
-        let message = format!("the prompt has {} bytes, that is too many", prompt.text.len());
+        let message = format!("the prompt is too long: {} bytes", prompt.text.len());
         return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
     }
     check_size(prompt, dialect)?;
@@ -410,7 +409,8 @@ pub(crate) fn check_prompt(
     Ok(())
 }
 
-/// Refuses a prompt that is longer than the agent takes: it would be cut, or fail later in other words.
+/// Refuses a prompt that is longer than the agent accepts. It would be cut, or fail later with another
+/// message.
 fn check_size(prompt: &Prompt, dialect: &dyn AgentDialect) -> Result<(), GatewayError> {
     let Some(limit) = dialect.prompt_limit() else { return Ok(()) };
     let size = limit.unit.count(&prompt.text);
@@ -418,7 +418,7 @@ fn check_size(prompt: &Prompt, dialect: &dyn AgentDialect) -> Result<(), Gateway
         return Ok(());
     }
     let (name, most, unit) = (dialect.agent_type().as_str(), limit.most, limit.unit.as_str());
-    let message = format!("the prompt has {size} {unit}; {name} takes at most {most}");
+    let message = format!("the prompt has {size} {unit}; {name} accepts at most {most}");
     let details = serde_json::json!({ "limit": most, "unit": unit, "size": size });
     let details = Some(Json::of(&details));
     Err(GatewayError { details, ..GatewayError::new(ErrorCode::InvalidMessage, message) })
@@ -428,7 +428,8 @@ pub(super) fn taken(id: &str) -> Json<'static> {
     Json::of(&PromptResult { message_id: id.to_owned(), repeated: false })
 }
 
-/// The query that changes the mode is a change: what a mode means is the gateway's matter too.
+/// Turns the query that changes the mode into a configuration change, because the gateway acts on the mode
+/// too.
 fn as_change(command: Command) -> Result<Command, GatewayError> {
     match command {
         Command::Query { method, args } if method == "setPermissionMode" => {

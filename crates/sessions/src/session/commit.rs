@@ -1,4 +1,4 @@
-//! From what a session says to the log, and from there to what follows.
+//! Hands events to the log, and carries out effects once the events are durable.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::process::TreeSignal;
 use crate::store::StoreError;
 
 impl Actor {
-    /// Hands to the log what has gathered, unless it is still at the last.
+    /// Hands what has gathered to the log, unless the last commit still runs.
     pub(super) fn submit(&mut self) {
         if self.outbox.is_busy() {
             return;
@@ -35,8 +35,7 @@ impl Actor {
         self.outbox.submit(batch, record, replies, effects);
     }
 
-    /// Parts the replies from what else is to be done: they are given before anybody sees what comes
-    /// after them.
+    /// Separates the replies from the other effects: replies are sent before anyone sees a later event.
     fn take_replies(&mut self) -> (Vec<(oneshot::Sender<Answered>, Answered)>, Vec<Effect>) {
         let (mut replies, mut others) = (Vec::new(), Vec::new());
         for effect in std::mem::take(&mut self.core.effects) {
@@ -57,8 +56,8 @@ impl Actor {
         (replies, others)
     }
 
-    /// Makes the session's beginning durable. If there is no room, whoever starts the session hears of
-    /// it at once; then nothing may start later, when there is room again.
+    /// Makes the session's start durable. If there is no room, the caller learns it at once, and then
+    /// nothing may start later when there is room again.
     pub(super) async fn first_flush(&mut self) -> Result<(), Refusal> {
         self.submit();
         loop {
@@ -87,18 +86,19 @@ impl Actor {
                 figures.bytes.of(self.plan.agent).add(landed.bytes);
                 landed.effects.into_iter().for_each(|effect| self.act(effect));
             }
-            // The log is no longer ours, or cannot be written at all: nothing may go on unseen.
+            // The log belongs to another owner, or cannot be written at all. Nothing may continue
+            // unrecorded.
             Err(error) => {
                 let session = self.core.book.record.summary.id.as_str();
-                tracing::error!(session, %error, "session lost: its log cannot be written");
+                tracing::error!(session, %error, "session lost: failed to write its log");
                 self.phase.lose();
                 self.supervisor.end();
                 self.prompts.clear_queue();
                 let error = storage(&error);
-                // No call has its answer any more, also if one waits here.
+                // Answers that waited here are void too.
                 self.core.effects.clear();
                 self.fail_calls(None, error.code, &error.message);
-                // What cannot be kept must not be tried again.
+                // What cannot be stored must not be retried.
                 let _ = self.core.journal.take();
                 self.core.book.changed = false;
                 self.core.raised.clear();
@@ -129,7 +129,7 @@ impl Actor {
         }
     }
 
-    /// What was to be said to the agent before it was told to stop is not said after it.
+    /// Drops what was to be sent to the agent before it was told to stop: it must not arrive afterwards.
     pub(super) fn take_back(&mut self) {
         let stays = |effect: &Effect| !matches!(effect, Effect::Write(_) | Effect::Start);
         self.core.effects.retain(stays);
@@ -137,12 +137,13 @@ impl Actor {
     }
 }
 
-/// A store's error, for clients.
 pub(crate) fn storage(error: &StoreError) -> GatewayError {
     match error {
         StoreError::Full(text) => GatewayError::new(
             ErrorCode::StorageFull,
-            format!("no room to keep events: {text}; free some space, it goes on by itself"),
+            format!(
+                "no room to store events: {text}; free some space, and work continues by itself"
+            ),
         ),
         StoreError::Busy(text) if text == MUCH_READ => {
             GatewayError::new(ErrorCode::Overloaded, MUCH_READ)
@@ -152,7 +153,7 @@ pub(crate) fn storage(error: &StoreError) -> GatewayError {
         }
         StoreError::Conflict(text) => GatewayError::new(ErrorCode::Conflict, text.clone()),
         StoreError::Failed(text) => {
-            GatewayError::new(ErrorCode::Internal, format!("failed to keep events: {text}"))
+            GatewayError::new(ErrorCode::Internal, format!("failed to store events: {text}"))
         }
     }
 }

@@ -1,5 +1,5 @@
-//! What comes out of a tape meets here: events are numbered and noted, effects wait until what was
-//! said before them is durable.
+//! Receives the output of a tape: numbers and records events, and holds effects until all earlier events
+//! are durable.
 
 use std::collections::BTreeMap;
 
@@ -27,29 +27,24 @@ use crate::metrics::Tally;
 /// What a session does once its events are durable.
 #[derive(Debug)]
 pub(super) enum Effect {
-    /// Write a line to the agent.
     Write(String),
-    /// Close its stdin.
     CloseStdin,
-    /// Signal its tree.
     Signal(Signal),
-    /// Say that to the agent as one of its MCP servers.
+    /// Send a message to the agent as one of its MCP servers.
     Relay(u64, Json<'static>),
-    /// Start the process of the next prompt.
+    /// Start the process for the next prompt.
     Start,
     /// Start the agent, now that it is known whether the project is trusted.
     Open,
-    /// Answer a call.
     Reply(Reply),
 }
 
-/// The answer to a call.
 #[derive(Debug)]
 pub(super) struct Reply {
     pub(super) call: Call,
     pub(super) result: Result<Json<'static>, GatewayError>,
-    /// Its place: after the event of that number, and before the next. It has none as long as events may
-    /// come that belong to what was asked for.
+    /// Its place: after the event with this number and before the next. `None` while events may still come
+    /// that belong to the call.
     pub(super) after: Option<u64>,
 }
 
@@ -59,54 +54,51 @@ pub(crate) struct Core {
     pub(crate) journal: Journal,
     pub(crate) book: Book,
     pub(super) hooks: Hooks,
-    /// The form of answers that the gateway sees to.
+    /// The answer format that the gateway enforces.
     pub(super) structured: Option<Structured>,
     pub(super) effects: Vec<Effect>,
-    /// Requests that were raised since they were last looked at.
+    /// Requests raised since the last look.
     pub(super) raised: Vec<Raised>,
-    /// Calls that the agent has shown to the gateway's own hook since.
+    /// Calls that the agent has shown to the gateway's own hook since the last look.
     pub(super) judged: Vec<Judged>,
-    /// What decides about the calls of this session, whether the agent asks for them or not.
+    /// Decides about the calls of this session, whether the agent asks for them or not.
     pub(super) policy: Policy,
-    /// Requests suggest to clients what "always" would keep.
+    /// Requests suggest to clients what "always" would store.
     suggests: bool,
     /// Answers to the agent's permission requests cannot change their input.
     pub(super) fixes_input: bool,
-    /// Why the gateway cut the turn off, if it did: the agent only knows that it was interrupted.
+    /// Why the gateway cut the turn off, if it did. The agent only knows that it was interrupted.
     pub(super) cut: Option<(TurnFailure, String)>,
-    /// How the last turn failed, if it did.
     pub(super) failure: Option<(TurnFailure, String)>,
-    /// Which calls of this turn may run.
     pub(super) calls: Calls,
-    /// What the agent did that it must not, and the turn fails for.
+    /// What the agent did that it must not do. The turn fails for it.
     pub(super) breach: Option<Breach>,
-    /// How the process ended, while what ends with it is told.
+    /// How the process ended. Set while the consequences of its end are reported.
     pub(super) epitaph: Option<Epitaph>,
-    /// What callers get once the agent has accepted what they sent, in place of its own answer.
+    /// What callers get instead of the agent's own answer, once the agent has accepted what they sent.
     acceptances: BTreeMap<u64, Json<'static>>,
-    /// Changes that the agent was asked for; they hold once it has taken them.
+    /// Changes that the agent was asked for. They apply once it has accepted them.
     pub(super) changes: Vec<Change>,
-    /// Who knows the agent's errors; nobody of a session that is only closed.
+    /// Knows the agent's errors. `None` for a session that is only being closed.
     advisor: Option<Advisor>,
-    /// What is counted of it; nothing of a session that is only closed.
+    /// The metrics. `None` for a session that is only being closed.
     tally: Option<Tally>,
 }
 
-/// How a process ended, for the turns that end with it: their own wire does not tell.
+/// How a process ended, for the turns that end with it. Their own wire does not say.
 #[derive(Debug)]
 pub(super) struct Epitaph {
-    /// How it ended, with its last words, or why the gateway ended it.
+    /// How it ended, with its last stderr output, or why the gateway ended it.
     pub(super) text: String,
-    /// Its last words alone.
+    /// Only its last stderr output.
     pub(super) words: Option<String>,
-    /// The gateway ended it.
     pub(super) is_cut: bool,
-    /// It never said anything on its wire.
+    /// It never sent anything on its wire.
     pub(super) is_mute: bool,
 }
 
 impl Epitaph {
-    /// Adds the last words to an error of who waited for the agent's answer.
+    /// Adds the last stderr output to the error of a caller that waited for the agent's answer.
     fn worded(&self, mut error: GatewayError) -> GatewayError {
         if let Some(words) = &self.words
             && error.code == ErrorCode::AgentFailed
@@ -117,7 +109,7 @@ impl Epitaph {
         error
     }
 
-    /// Puts it on a turn that failed because the process ended.
+    /// Explains a turn that failed because the process ended.
     fn explain(&self, failed: &mut TurnFailed<'_>) {
         match failed.reason {
             TurnFailure::Died => failed.error = Text::from(self.text.clone()),
@@ -154,7 +146,7 @@ impl std::fmt::Debug for Advisor {
 }
 
 impl Advisor {
-    /// Says what to do, where that is known.
+    /// Adds what to do, where that is known.
     fn advise(&self, failed: &mut TurnFailed<'_>) {
         if self.0.wants_sign_in(failed) {
             let advice = agentwire_dialects::program(self.0.agent_type()).sign_in;
@@ -163,24 +155,24 @@ impl Advisor {
     }
 }
 
-/// A change that the agent was asked for.
 #[derive(Debug)]
 pub(super) struct Change {
     pub(super) call: Call,
     pub(super) change: Configure,
     pub(super) is_taken: bool,
-    /// An event has told which approval mode it is for.
+    /// An event has reported the approval mode that it sets.
     pub(super) is_told: bool,
 }
 
 impl Change {
-    /// The mode of ours that it is for, if no event has told that. The agent's own name of one wins.
+    /// The gateway's mode that this change sets, if no event has reported it. An agent's own mode name
+    /// takes precedence.
     pub(super) fn untold(&self) -> Option<ApprovalMode> {
         self.change.approval_mode.filter(|_| !self.is_told && self.change.permission_mode.is_none())
     }
 }
 
-/// What an event tells of the gateway's own mode.
+/// The event details that report the gateway's own mode.
 pub(super) fn approval(mode: ApprovalMode) -> Json<'static> {
     Json::of(&serde_json::json!({ "approvalMode": mode }))
 }
@@ -219,26 +211,26 @@ impl Core {
         }
     }
 
-    /// The same, of a session that this policy decides about. Its requests say whether "always" can be
-    /// kept; and what that would be, if `suggests`.
+    /// Sets the policy. Requests then say whether "always" can be stored, and with `suggests` also what
+    /// would be stored.
     pub(crate) fn judging(mut self, policy: Policy, suggests: bool) -> Self {
         self.policy = policy;
         self.suggests = suggests;
         self
     }
 
-    /// The same, of an agent whose answers must have that form.
+    /// Sets the format that the agent's answers must have.
     pub(crate) fn forming(mut self, structured: Option<Structured>) -> Self {
         self.structured = structured;
         self
     }
 
-    /// An event of the gateway's own.
+    /// Emits an event from the gateway itself.
     pub(crate) fn emit<'k>(&mut self, kind: impl Into<EventKind<'k>>) {
         self.emit_as(Agent::main(), kind);
     }
 
-    /// An event of the gateway's own about that agent.
+    /// Emits an event from the gateway itself about an agent.
     pub(crate) fn emit_as<'k>(&mut self, agent: Agent<'k>, kind: impl Into<EventKind<'k>>) {
         self.take(Draft { agent, kind: kind.into(), native: None });
     }
@@ -247,7 +239,6 @@ impl Core {
         self.emit(ErrorEvent { code: Some(Text::fixed(code)), ..ErrorEvent::new(message) });
     }
 
-    /// The request is over.
     pub(super) fn settled(
         &mut self,
         raised: &Raised,
@@ -267,18 +258,18 @@ impl Core {
         self.emit_as(raised.agent.clone(), settled);
     }
 
-    /// Raises a request of the gateway's own. No rule answers it.
+    /// Raises a request from the gateway itself. No rule answers it.
     pub(super) fn ask(&mut self, request: RequestRaised<'_>, asker: Asker) {
         let draft = Draft { agent: Agent::main(), kind: request.into(), native: None };
         self.take_from(asker, draft);
     }
 
-    /// Numbers and notes an event.
+    /// Numbers and records an event.
     pub(super) fn take(&mut self, draft: Draft<'_>) {
         self.take_from(Asker::Agent, draft);
     }
 
-    /// Shows an event of the agent's to hooks, if there are any, and takes it.
+    /// Shows an agent's event to the hooks, if there are any, and records it.
     pub(super) fn pass_on(&mut self, draft: Draft<'_>) {
         if self.hooks.is_active() {
             self.hear(draft);
@@ -330,7 +321,7 @@ impl Core {
         self.journal.write(draft);
     }
 
-    /// The request as it waits. Says in the event what "always" would keep: an answer is compared with
+    /// The open request. Adds to the event what "always" would store, because an answer is compared with
     /// what was shown.
     fn raised(&self, request: &mut RequestRaised<'_>, agent: &Agent<'_>, asker: Asker) -> Raised {
         let is_permission = request.kind == RequestKind::Permission;
@@ -347,7 +338,7 @@ impl Core {
         raised
     }
 
-    /// A mode that the agent tells while it is asked for one of ours is for that.
+    /// If the agent reports a mode while it is asked for one of the gateway's, the report is about that.
     fn tell_approval(&mut self, draft: &mut Draft<'_>) {
         if let EventKind::StatusChanged(change) = &mut draft.kind
             && change.status == Status::Mode
@@ -361,7 +352,7 @@ impl Core {
         }
     }
 
-    /// The agent did what it must not: that is reported at once, and the turn fails for it, if one runs.
+    /// Reports a breach at once. The turn fails for it, if one runs.
     pub(super) fn breach(&mut self, mut breach: Breach) {
         if !breach.ends_session && self.book.record.open.turn.is_some() {
             breach.message.push_str("; the turn was cancelled");
@@ -371,30 +362,30 @@ impl Core {
         self.breach = Some(Breach { ends_session: ends || breach.ends_session, ..breach });
     }
 
-    /// What the caller gets once the agent has accepted what it sent.
+    /// Sets what the caller gets once the agent has accepted what it sent.
     pub(super) fn accept_with(&mut self, call: Call, answer: Json<'static>) {
         if call != NOBODY {
             self.acceptances.insert(call.0, answer);
         }
     }
 
-    /// The agent has refused it.
+    /// The agent has refused the call.
     pub(super) fn forget_acceptance(&mut self, call: Call) {
         self.acceptances.remove(&call.0);
     }
 
-    /// The agent answers none of the calls that it has not answered yet.
+    /// The agent will not answer its remaining calls.
     pub(super) fn forget_calls(&mut self) {
         self.changes.clear();
         self.acceptances.clear();
     }
 
-    /// Answers a call, once what belongs to it is durable.
+    /// Answers a call, once everything that belongs to it is durable.
     pub(super) fn answer(&mut self, call: Call, result: Result<Json<'static>, GatewayError>) {
         self.effects.push(Effect::Reply(Reply { call, result, after: None }));
     }
 
-    /// What comes from here on belongs to none of the calls that were answered.
+    /// Fixes the place of the replies: later events belong to none of the answered calls.
     pub(super) fn place_replies(&mut self) {
         self.place_some(|_, _| true);
     }
@@ -410,7 +401,6 @@ impl Core {
         }
     }
 
-    /// Whether the store has to hear of anything.
     pub(super) fn has_news(&self) -> bool {
         !self.journal.is_empty() || self.book.changed
     }
@@ -475,8 +465,8 @@ impl Sink for Core {
     }
 
     fn line_end(&mut self) {
-        // What is asked is settled by rules, and what is changed is told, only when all that was heard with
-        // it is through; nobody is to see a pause before.
+        // Rules settle requests, and changes are reported, only after all lines that arrived together are
+        // processed. No reader may see a pause before that.
         if !self.raised.is_empty() || !self.judged.is_empty() {
             return;
         }
@@ -484,7 +474,6 @@ impl Sink for Core {
     }
 }
 
-/// How a process ended, in words.
 pub(super) fn ended(exit: Exit, is_mute: bool, words: Option<&str>) -> String {
     let how = match exit {
         Exit::Code(code) => format!("the agent exited with code {code}"),

@@ -1,4 +1,4 @@
-//! What happens when time is up: signals, denials, and the word that an agent is silent.
+//! Handles passed deadlines: signals, denials, and warnings about silent agents.
 
 use agentwire_protocol::event::{Status, StatusChanged};
 use agentwire_protocol::{ErrorCode, Text};
@@ -9,20 +9,20 @@ use super::agent::Alarm;
 use crate::process::TreeSignal;
 
 impl Actor {
-    /// An interrupt that is not heeded becomes signals.
+    /// If the interrupt has no effect, signals follow.
     pub(super) fn escalate(&mut self) {
         let at = Instant::now() + self.plan.settings.timing.interrupt;
         self.supervisor.interrupted(at, self.core.book.record.open.turn);
     }
 
-    /// The agent has something new to do: its silence counts from here.
+    /// The agent has new work, so its silence is counted from now.
     pub(super) fn touch(&mut self) {
         if let Some(process) = self.supervisor.process_mut() {
             process.touch();
         }
     }
 
-    /// What an interrupt was to reach is reached.
+    /// Stops the signals if the interrupt has reached its goal.
     pub(super) fn calm(&mut self) {
         if !self.phase.is_ending() {
             let is_idle = !self.core.book.is_busy() || self.core.hooks.hold_turn_end();
@@ -30,7 +30,7 @@ impl Actor {
         }
     }
 
-    /// Whether the agent has work, and nobody keeps it from it.
+    /// Whether the agent has work and nothing holds it up.
     fn may_stall(&self) -> bool {
         !self.limits.is_waiting() && !self.core.checks_answer() && self.core.book.may_stall()
     }
@@ -74,7 +74,7 @@ impl Actor {
             None => {}
             Some(Alarm::Mute) => self.end_mute(now),
             Some(Alarm::Closed) => {
-                let message = "the agent closed its output and lives on: it is ended";
+                let message = "the agent closed its output but still runs; ending it";
                 self.core.error("agentFailed", message);
                 self.supervisor.end_by(now, TreeSignal::Terminate);
             }
@@ -88,7 +88,6 @@ impl Actor {
         }
     }
 
-    /// Ends a process that never said anything.
     fn end_mute(&mut self, now: Instant) {
         let agent = self.plan.agent.as_str();
         let seconds = self.plan.settings.timing.call.as_secs();
@@ -100,16 +99,16 @@ impl Actor {
             process.watch.condemn(message.clone());
         }
         self.core.error(ErrorCode::StartFailed.as_str(), message.clone());
-        // Where one process serves one turn, the turn fails and the session goes on.
+        // With one process per turn, the turn fails and the session continues.
         if !self.plan.dialect.capabilities().process_per_turn && !self.phase.is_ending() {
             self.phase.fail(message);
         }
         self.supervisor.end_by(now, TreeSignal::Terminate);
     }
 
-    /// What a process left behind is not waited for any longer.
+    /// Stops waiting for processes that were left behind.
     async fn give_up_left(&mut self) {
-        self.core.error("processLeft", "the agent left processes that cannot be ended from here");
+        self.core.error("processLeft", "the agent left processes behind that agentwire cannot end");
         if let Some(process) = self.supervisor.process_mut() {
             process.gone();
         }

@@ -1,4 +1,4 @@
-//! Signals that follow each other until the agent does what it must. It has no clock of its own.
+//! Signals that grow stronger until the agent reacts. The caller passes in the time.
 
 use std::time::Duration;
 
@@ -6,7 +6,6 @@ use tokio::time::Instant;
 
 use crate::process::TreeSignal;
 
-/// The next signal, if one is to come.
 #[derive(Debug, Default)]
 pub(super) struct Escalation {
     next: Option<Next>,
@@ -19,16 +18,16 @@ struct Next {
     goal: Goal,
 }
 
-/// What is to end by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Goal {
-    /// That turn; none, if it has not begun.
+    /// This turn; `None` if it has not started.
     Turn(Option<u64>),
     Process,
 }
 
 impl Escalation {
-    /// The turn was interrupted: if it has not ended by then, signals follow. Those that are coming stay.
+    /// The turn was interrupted. If it has not ended at `at`, signals follow. Signals that are already
+    /// planned stay.
     pub(super) fn interrupt(&mut self, at: Instant, turn: Option<u64>) {
         let goal = Goal::Turn(turn);
         match &mut self.next {
@@ -38,22 +37,20 @@ impl Escalation {
         }
     }
 
-    /// The process is to end: that signal comes then.
+    /// The process must end: `signal` is sent at `at`.
     pub(super) fn end(&mut self, at: Instant, signal: TreeSignal) {
         self.next = Some(Next { at, signal, goal: Goal::Process });
     }
 
-    /// Whether a signal is to come.
     pub(super) fn is_on(&self) -> bool {
         self.next.is_some()
     }
 
-    /// When the next signal comes.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.next.map(|next| next.at)
     }
 
-    /// Nothing is done any more, or another turn runs: what the interrupt was for is reached.
+    /// If the agent is idle or another turn runs, the interrupt has reached its goal.
     pub(super) fn calm(&mut self, is_idle: bool, turn: Option<u64>) {
         let is_reached = |next: &mut Next| match next.goal {
             Goal::Turn(goal) => is_idle || turn != goal,
@@ -62,12 +59,11 @@ impl Escalation {
         self.next.take_if(is_reached);
     }
 
-    /// The process has ended.
     pub(super) fn clear(&mut self) {
         self.next = None;
     }
 
-    /// The signal to send now; a stronger one comes after that pause.
+    /// The signal to send now. A stronger one follows after `pause`.
     pub(super) fn due(&mut self, now: Instant, pause: Duration) -> Option<TreeSignal> {
         let Next { signal, goal, .. } = self.next.filter(|next| next.at <= now)?;
         let stronger = match signal {
@@ -111,7 +107,7 @@ mod tests {
         assert!(escalation.is_on());
         escalation.calm(false, Some(2));
         assert!(!escalation.is_on());
-        // The prompt is sent, and its turn has not begun.
+        // The prompt is sent, but its turn has not started.
         escalation.interrupt(start, None);
         escalation.calm(false, None);
         assert!(escalation.is_on());

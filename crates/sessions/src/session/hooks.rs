@@ -1,7 +1,7 @@
-//! Hooks that the gateway raises itself, from the events it sees, where the agent does not.
+//! Raises hooks from the events that the gateway sees, for agents that do not call them themselves.
 //!
-//! An *occasion* is one thing that happened; it raises one request for each hook that fits. When all
-//! of them are answered, what waited for the occasion goes on.
+//! An *occasion* is one thing that happened. It raises one request for each hook that fits. When all of
+//! them are answered, what waited for the occasion continues.
 
 mod answers;
 mod calls;
@@ -28,19 +28,18 @@ use self::output::Output;
 use self::prompts::HeldPrompt;
 pub(super) use self::prompts::add;
 
-/// How long a hook is waited for that says nothing of it, as Claude does.
+/// How long to wait for a hook without its own timeout; the same as Claude's.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// After so long without a request, a tool runs unasked.
+/// After this long without a request, a tool is taken to run without asking.
 const UNASKED: Duration = Duration::from_secs(1);
 
-/// How many hooks may wait that only tell of something; further ones are not raised.
+/// How many hooks that only notify may wait. Further ones are not raised.
 const TELLING_LIMIT: usize = 1024;
 
-/// How many tool calls are remembered.
 const TOOL_LIMIT: usize = 4096;
 
-/// What hooks can be raised for from the events of any agent.
+/// Hooks that can be raised from the events of any agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum HookEvent {
     SessionStart,
@@ -91,8 +90,8 @@ impl HookEvent {
         }
     }
 
-    /// Whether a refusal stops what it is about. Of any other event it would be a wish of its own: of
-    /// `Stop`, that the agent goes on.
+    /// Whether a refusal stops what the hook is about. For any other event a refusal would mean something
+    /// else: for `Stop`, that the agent continues.
     fn is_gate(self) -> bool {
         match self {
             Self::UserPromptSubmit | Self::PreToolUse | Self::PermissionRequest => true,
@@ -107,7 +106,7 @@ impl HookEvent {
         }
     }
 
-    /// Whether it is about the work of a turn, which has its end when all of them are answered.
+    /// Whether it is about the work of a turn. The turn ends when all of these are answered.
     fn is_work(self) -> bool {
         match self {
             Self::PreToolUse
@@ -129,40 +128,39 @@ impl HookEvent {
 #[derive(Debug, Default)]
 pub(crate) struct Hooks {
     all: Vec<Hook>,
-    /// The agent, as warnings name it.
+    /// The agent's name in warnings.
     agent: &'static str,
-    /// It asks before tools run; otherwise every tool runs unasked.
+    /// The agent asks before tools run. Otherwise every tool runs without asking.
     asks: bool,
     occasions: BTreeMap<u64, Occasion>,
     last_occasion: u64,
-    /// Open requests of ours.
+    /// Open requests that the gateway raised.
     calls: BTreeMap<String, HookCall>,
-    /// Requests of ours that nobody need answer any more.
+    /// Requests that the gateway raised and that no longer need an answer.
     moot: Vec<String>,
     tools: BTreeMap<String, ToolCall>,
-    /// Calls of which it is not yet known whether the agent asks, oldest first.
+    /// Calls for which it is not yet known whether the agent asks, oldest first.
     unasked: VecDeque<(Instant, String)>,
     /// Prompts that wait for hooks, in order.
     prompts: VecDeque<HeldPrompt>,
-    /// What hooks say at the start, for the first prompt.
+    /// What hooks add to the first prompt at the start.
     preface: Option<String>,
-    /// Why they block it.
+    /// Why hooks block the first prompt.
     barred: Option<String>,
-    /// What hooks say of permissions of which somebody was told since.
+    /// What hooks decided about permissions that have been reported since.
     decided: BTreeMap<String, Output>,
-    /// The end of the turn, until its hooks are answered.
+    /// The end of the turn, held until its hooks are answered.
     turn_end: Option<Box<TurnCompleted<'static>>>,
-    /// What hooks say of the turn's end.
+    /// What hooks answered to the end of the turn.
     last_word: Option<Output>,
-    /// How often in a row a hook has made the agent go on.
+    /// How often in a row a hook has made the agent continue.
     continued: u32,
     phase: Phase,
-    /// The kinds of subagents that run, by their ids.
+    /// The kinds of the running subagents, by id.
     subagents: BTreeMap<String, String>,
     warned: BTreeSet<(HookEvent, &'static str)>,
 }
 
-/// How far the session is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Phase {
     #[default]
@@ -171,26 +169,24 @@ enum Phase {
     Over,
 }
 
-/// One callback of the client.
 #[derive(Debug)]
 struct Hook {
     event: HookEvent,
     matcher: Matcher,
     callback: String,
     timeout: Duration,
-    /// No answer counts as a refusal.
+    /// A missing answer counts as a refusal.
     blocks: bool,
 }
 
 impl Hook {
-    /// Without a subject there is nothing to choose by, whatever its matcher says.
+    /// Without a subject, any matcher fits.
     fn fits(&self, event: HookEvent, subjects: &[&str]) -> bool {
         let fits = subjects.is_empty() || subjects.iter().any(|name| self.matcher.fits(name));
         self.event == event && fits
     }
 }
 
-/// One thing that happened.
 #[derive(Debug)]
 struct Occasion {
     event: HookEvent,
@@ -206,26 +202,25 @@ enum Purpose {
     Start,
     /// The first of the prompts that wait.
     Prompt,
-    /// A permission of which nobody has heard yet.
+    /// A permission that has not been reported yet.
     Permission(Box<Held>),
-    /// Nobody, unless the agent still asks before it makes this tool call.
+    /// Nothing, unless the agent still asks before it makes this tool call.
     Call(String),
-    /// Nobody, but the first to decide settles this permission.
+    /// Nothing, but the first answer that decides settles this permission.
     Ask(String),
-    /// Whether the agent goes on.
+    /// The decision whether the agent continues.
     Stop,
-    /// Nobody.
+    /// Nothing.
     Tell,
 }
 
-/// A permission request that is told once its hooks are answered.
+/// A permission request that is reported once its hooks are answered.
 #[derive(Debug)]
 struct Held {
     request: RequestRaised<'static>,
     agent: Agent<'static>,
 }
 
-/// An open request of ours.
 #[derive(Debug)]
 struct HookCall {
     occasion: u64,
@@ -237,8 +232,8 @@ struct HookCall {
 }
 
 impl Hooks {
-    /// The hooks of a session that its agent does not call itself. Those are refused by name that its
-    /// events do not show.
+    /// The hooks of a session that its agent does not call itself. Refuses hooks that the agent's events
+    /// cannot show, by name.
     pub(crate) fn new(
         agent: &'static str,
         capabilities: Capabilities,
@@ -252,7 +247,7 @@ impl Hooks {
             let event = HookEvent::named(name)
                 .ok_or_else(|| GatewayError::unsupported(agent, &format!("the hook {name}")))?;
             for entry in matchers {
-                // A pattern that is passed over would be a guard that sleeps.
+                // Ignoring an invalid pattern would silently disable a guard.
                 let matcher = Matcher::parse(entry.matcher.as_deref()).map_err(|error| {
                     let pattern = entry.matcher.as_deref().unwrap_or_default();
                     let message = format!(
@@ -273,12 +268,11 @@ impl Hooks {
         Ok(hooks)
     }
 
-    /// Whether the gateway raises any.
     pub(super) fn is_active(&self) -> bool {
         !self.all.is_empty()
     }
 
-    /// Whether something waits for answers that would otherwise go on.
+    /// Whether something that would otherwise continue waits for answers.
     pub(super) fn hold_something(&self) -> bool {
         let holds = |occasion: &Occasion| match occasion.purpose {
             Purpose::Permission(_) | Purpose::Stop => true,
@@ -291,27 +285,27 @@ impl Hooks {
         self.hold_prompts() || self.hold_turn_end() || self.occasions.values().any(holds)
     }
 
-    /// Whether the agent has ended its turn, and hooks are to be answered before that is told.
+    /// Whether the agent has ended its turn, but hooks must be answered before the end is reported.
     pub(super) fn hold_turn_end(&self) -> bool {
         self.turn_end.is_some()
     }
 
-    /// Whether a hook is open that is about the work of a turn.
+    /// Whether a hook about the work of a turn is open.
     fn are_at_work(&self) -> bool {
         self.occasions.values().any(|occasion| occasion.event.is_work())
     }
 
-    /// By when that request must be answered, if it is one of ours.
+    /// How long that request may wait, if the gateway raised it.
     pub(super) fn patience(&self, request: &str) -> Option<Duration> {
         self.calls.get(request).map(|call| call.timeout)
     }
 
-    /// When the next call counts as one that runs unasked.
+    /// When the next call counts as one that runs without asking.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.unasked.front().map(|(since, _)| *since + UNASKED)
     }
 
-    /// The permission is over: its hooks have nothing to decide.
+    /// The permission is settled, so its hooks have nothing to decide.
     pub(super) fn permission_over(&mut self, permission: &str) {
         let ends =
             |occasion: &Occasion| matches!(&occasion.purpose, Purpose::Ask(id) if id == permission);
@@ -321,7 +315,6 @@ impl Hooks {
         self.decided.remove(permission);
     }
 
-    /// Whether any of them is about tool calls.
     fn follow_tools(&self) -> bool {
         self.all.iter().any(|hook| match hook.event {
             HookEvent::PreToolUse
@@ -352,7 +345,7 @@ impl Hooks {
         self.occasions.values().any(|occasion| matches!(occasion.purpose, Purpose::Start))
     }
 
-    /// Takes the permission that waits under that id, if one does.
+    /// Takes the held permission with that id, if there is one.
     fn take_held(&mut self, permission: &str) -> Option<Held> {
         let is_it = |occasion: &Occasion| {
             if let Purpose::Permission(held) = &occasion.purpose {
@@ -368,12 +361,12 @@ impl Hooks {
     }
 }
 
-/// Whether a hook that is told this can deny anything.
+/// Whether a hook with this input can deny anything.
 pub(super) fn can_deny(input: Option<&Json<'_>>) -> bool {
     event_name(input).and_then(|name| HookEvent::named(&name)).is_some_and(HookEvent::is_gate)
 }
 
-/// The event that a hook is called for, by its input.
+/// The event that a hook is called for, from its input.
 pub(super) fn event_name(input: Option<&Json<'_>>) -> Option<String> {
     #[derive(Deserialize)]
     struct Told {

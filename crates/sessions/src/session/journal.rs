@@ -1,7 +1,7 @@
-//! Numbers events, and gathers them until the log takes them.
+//! Numbers events and gathers them until the log accepts them.
 //!
-//! Pieces of one text that gather together become one event, which carries the lines of all: under
-//! load events grow larger, not more numerous.
+//! Chunks of one text that gather together become one event, which carries the lines of all of them. Under
+//! load, events grow larger, not more numerous.
 
 #[cfg(test)]
 mod tests;
@@ -15,10 +15,10 @@ use bytes::Bytes;
 use crate::clock;
 use crate::store::Batch;
 
-/// A piece of text grows no further than this.
+/// A gathered text chunk grows no further than this.
 const DELTA_LIMIT: usize = 64 << 10;
 
-/// The events that the log does not have yet.
+/// Events that the log does not have yet.
 #[derive(Debug)]
 pub(crate) struct Journal {
     session: SessionId,
@@ -29,7 +29,7 @@ pub(crate) struct Journal {
     delta: Option<Delta>,
 }
 
-/// Pieces of one text so far. It has its number already.
+/// The gathered chunks of one text. It already has its number.
 #[derive(Debug)]
 struct Delta {
     timestamp: String,
@@ -44,17 +44,16 @@ struct Delta {
 }
 
 impl Journal {
-    /// Goes on after the event of that number.
+    /// Continues after the event with number `last`.
     pub(crate) fn new(session: SessionId, last: u64) -> Self {
         Self { session, last, lines: Vec::new(), count: 0, timestamp: clock::now(), delta: None }
     }
 
-    /// Events from here on happened now.
+    /// Later events get the current time.
     pub(crate) fn tick(&mut self) {
         self.timestamp = clock::now();
     }
 
-    /// The number of the last event.
     pub(crate) fn last(&self) -> u64 {
         self.last
     }
@@ -63,7 +62,6 @@ impl Journal {
         &self.timestamp
     }
 
-    /// How many bytes have gathered.
     pub(crate) fn bytes(&self) -> usize {
         let delta = self.delta.as_ref().map_or(0, |delta| delta.content.len() + delta.native.len());
         self.lines.len() + delta
@@ -73,7 +71,6 @@ impl Journal {
         self.count == 0
     }
 
-    /// Takes the next event.
     pub(crate) fn write(&mut self, draft: Draft<'_>) {
         let piece = match &draft.kind {
             EventKind::TextChunk(chunk) if !chunk.is_complete => {
@@ -114,7 +111,7 @@ impl Journal {
         }
     }
 
-    /// What has gathered, for the log.
+    /// Takes what has gathered, for the log.
     pub(crate) fn take(&mut self) -> Option<Batch> {
         self.close_delta();
         if self.count == 0 {
@@ -160,7 +157,7 @@ impl Journal {
         };
         write(&event, &mut self.lines);
         if !delta.native.is_empty() {
-            // The line ends in `}\n`; the lines of the agent are its last field.
+            // The line ends in `}\n`; the agent's lines become its last field.
             self.lines.truncate(self.lines.len().saturating_sub(2));
             self.lines.extend_from_slice(b",\"native\":[");
             self.lines.extend_from_slice(&delta.native);
@@ -184,7 +181,7 @@ impl Delta {
     }
 
     fn push(&mut self, content: &Text<'_>, native: Option<&Native<'_>>) {
-        // Written with its quotes, of which only what is between them stays.
+        // Write the text with its quotes, then remove the quotes.
         let start = self.content.len();
         if write_value(content, &mut self.content).is_ok() {
             self.content.remove(start);
@@ -204,13 +201,13 @@ impl Delta {
     }
 }
 
-/// Writing into memory cannot fail, and an event is always JSON; if it did, the line would still say
-/// that there was an event of that number.
+/// Writing into memory cannot fail, and an event is always valid JSON. If it did fail, the line would still
+/// say that there was an event with that number.
 fn write(event: &Event<'_>, lines: &mut Vec<u8>) {
     if event.write_line(lines).is_ok() {
         return;
     }
-    let error = agentwire_protocol::event::ErrorEvent::new("an event could not be written");
+    let error = agentwire_protocol::event::ErrorEvent::new("failed to write an event");
     let fallback = Event { kind: error.into(), native: Default::default(), ..event.clone() };
     let _ = fallback.write_line(lines);
 }

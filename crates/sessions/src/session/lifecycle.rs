@@ -1,4 +1,4 @@
-//! The life of the agent's processes: started, heard, over.
+//! The life of the agent's processes: start, output, end.
 
 use agentwire_dialects::agent::Exit;
 use agentwire_dialects::tape::Sink as _;
@@ -15,7 +15,7 @@ use crate::budget::{self, Share};
 use crate::process::TreeSignal;
 
 impl Actor {
-    /// Starts the agent. A process that serves one turn waits for its prompt.
+    /// Starts the agent. With one process per turn, the start waits for a prompt.
     pub(super) async fn open(&mut self) -> Result<(), GatewayError> {
         self.look_at_machine().await?;
         if self.plan.dialect.capabilities().process_per_turn {
@@ -33,7 +33,8 @@ impl Actor {
     ) -> Result<(), GatewayError> {
         let summary = &self.core.book.record.summary;
         let session = summary.id.as_str().to_owned();
-        // An agent that has told its id has used ours, though it may have nothing under it to go on with.
+        // An agent that has reported its id has used ours, although it may have stored nothing under it to
+        // resume.
         let id = summary.native_session_id.is_none().then_some(session.as_str());
         let launch = self.plan.launch(&self.config, self.supervisor.origin(), id, prompt)?;
         let mut process = self.plan.start(&self.config, launch).await?;
@@ -45,7 +46,7 @@ impl Actor {
         Ok(())
     }
 
-    /// Where one process serves one turn: starts the next, if a prompt waits.
+    /// With one process per turn: starts the next one, if a prompt waits.
     pub(super) async fn next_process(&mut self) {
         while !self.supervisor.has_process() && !self.phase.is_ending() {
             let Some(prompt) = self.prompts.next() else { return };
@@ -99,14 +100,13 @@ impl Actor {
         self.heard_all().await;
     }
 
-    /// Does what follows from what the agent has said so far.
+    /// Does what follows from the agent's output so far.
     async fn heard_all(&mut self) {
         self.verify_resume();
         self.process_over().await;
         self.calm();
     }
 
-    /// Takes the next bytes of stdout.
     fn listen(&mut self, bytes: &[u8]) {
         let Some(process) = self.supervisor.process_mut() else { return };
         let Some(long) = &mut process.long else {
@@ -120,7 +120,7 @@ impl Actor {
             return;
         };
         if let Some((length, rest)) = long.push(bytes) {
-            // It is too long to be kept, and only counted from here on.
+            // The line is too long to be stored. From here on it is only counted.
             process.long = None;
             self.tape.skip(length);
             return self.tape.feed(rest, &mut self.core);
@@ -128,17 +128,17 @@ impl Actor {
         self.write_long();
     }
 
-    /// Brings what has come of a long line out of memory. A disk that takes none is tried again.
+    /// Moves the received part of a long line from memory to the disk. If the disk is full, it is retried.
     fn write_long(&mut self) {
         let Some(process) = self.supervisor.process_mut() else { return };
         if let Err(error) = blocking(|| process.write_long()) {
             let session = self.core.book.record.summary.id.as_str();
-            tracing::warn!(session, %error, "a long line waits: there is no room for it on the disk");
+            tracing::warn!(session, %error, "a long line waits: no room on the disk");
         }
     }
 
-    /// Tries a disk again that took no part of a long line. A session that has to stop, or whose agent
-    /// has ended with it, does not wait for room: the line is lost, and what comes after it is read.
+    /// Retries the disk write of a long line. A session that must stop, or that is ending and whose agent
+    /// has exited, does not wait for room: the line is lost, and what follows it is read.
     fn write_again(&mut self) {
         self.write_long();
         let Some(process) = self.supervisor.process_mut() else { return };
@@ -154,18 +154,18 @@ impl Actor {
         let process = self.supervisor.process_mut();
         let Some(mut long) = process.and_then(Running::take_long) else { return };
         let (length, is_whole) = (long.length(), long.is_whole());
-        // What came after it is heard, whatever becomes of the line.
+        // What follows the line is read, whatever happens to the line.
         let rest = long.take_rest();
         blocking(|| match long.take() {
             Ok(line) => {
                 self.tape.give_back(line);
-                // Without an end it is reported when all is.
+                // Without its end, the line is reported when the output ends.
                 if is_whole {
                     self.tape.feed(b"\n", &mut self.core);
                 }
             }
             Err(error) => {
-                let message = format!("a line of {length} bytes could not be kept: {error}");
+                let message = format!("failed to store a line of {length} bytes: {error}");
                 self.core.error("lineLost", message);
             }
         });
@@ -176,9 +176,10 @@ impl Actor {
         }
     }
 
-    /// What follows if the process has ended and all it said is read.
+    /// Handles the end of the process, once all its output is read.
     pub(super) async fn process_over(&mut self) {
-        // The end of its turn comes first. A process that serves one turn ends with it.
+        // The end of its turn comes first. With one process per turn, the process ends together with the
+        // turn.
         let per_turn = self.plan.dialect.capabilities().process_per_turn;
         if self.core.checks_answer() && !per_turn && !self.phase.is_ending() {
             return;
@@ -187,7 +188,8 @@ impl Actor {
         let exit = process.exit().unwrap_or(Exit::Unknown);
         let session = self.core.book.record.summary.id.as_str();
         tracing::debug!(session, pid = process.control.pid(), ?exit, "agent process ended");
-        // A process that serves one turn ends with it, as it should; hooks still wait for nothing else.
+        // With one process per turn, the end of the process is expected, and the held end of the turn still
+        // waits for its hooks.
         if !per_turn {
             self.core.end_turn();
         }
@@ -198,7 +200,7 @@ impl Actor {
         self.take_changes();
         self.core.forget_calls();
         self.limit_is_moot("the agent ended");
-        // What the agent was last told, it will not answer.
+        // The agent will not answer the last messages it got.
         self.fail_calls(None, ErrorCode::AgentFailed, "the agent ended");
         if let Some((reason, error)) = self.phase.ending() {
             return self.end(reason, error);
@@ -218,12 +220,12 @@ impl Actor {
         if lost > 0 {
             let details = Some(Json::of(&serde_json::json!({ "bytes": lost })));
             let code = Some(Text::fixed("stderrCut"));
-            let message = format!("{lost} further bytes of stderr were not kept");
+            let message = format!("{lost} more bytes of stderr were not stored");
             self.core.emit(ErrorEvent { code, details, ..ErrorEvent::new(message) });
         }
     }
 
-    /// Ends what the process has open. Says how it ended.
+    /// Ends everything that the process has open. Returns a description of how it ended.
     fn end_tape(&mut self, exit: Exit, process: &Running) -> String {
         let words = process.said.last_words();
         let is_mute = process.watch.is_mute();
@@ -237,11 +239,11 @@ impl Actor {
         text
     }
 
-    /// Where one process serves one turn: the next goes on where this one ended.
+    /// With one process per turn: the next one continues where this one ended.
     fn wait_for_prompt(&mut self) {
         self.core.book.ready();
-        // Until the agent has told its own id and kept something under it, the next process begins as
-        // this one did.
+        // Until the agent has reported its own id and stored something under it, the next process starts
+        // like this one did.
         let summary = &self.core.book.record.summary;
         let has_nothing = summary.last_turn == Some(TurnEnd::Failed)
             && !self.core.book.has_answer
@@ -254,7 +256,7 @@ impl Actor {
         }
     }
 
-    /// A resumed session is the one that was asked for, or it ends.
+    /// A resumed session must be the one that was requested; otherwise it ends.
     pub(super) fn verify_resume(&mut self) {
         let Some(message) = self.core.book.take_refusal() else { return };
         self.core.error("resumeFailed", message.clone());

@@ -1,5 +1,5 @@
-//! Limits that the gateway keeps for every agent: steps in a turn, money, tokens. At a limit the agent
-//! is paused and somebody is asked; where asking is not wanted, the turn is cut off.
+//! Limits that the gateway enforces for every agent: steps per turn, money, tokens. At a limit, the agent
+//! is paused and a request asks for more. If the session is configured not to ask, the turn is cut off.
 
 use agentwire_protocol::event::{
     RequestKind, RequestOutcome, RequestRaised, SettledBy, TurnFailed, TurnFailure, TurnOrigin,
@@ -20,7 +20,6 @@ use super::raised::{Asker, Raised};
 use super::state::Book;
 use crate::process::TreeSignal;
 
-/// What a session may take.
 #[derive(Clone, Debug)]
 pub(super) struct Limits {
     steps: Option<u64>,
@@ -31,11 +30,10 @@ pub(super) struct Limits {
     token: u64,
     asks: bool,
     price: Price,
-    /// The one that somebody is asked about.
+    /// The limit that a request is open about.
     waiting: Option<Reached>,
 }
 
-/// A limit that is reached.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Reached {
     pub(super) name: &'static str,
@@ -58,23 +56,22 @@ impl Limits {
         }
     }
 
-    /// Whether somebody is asked at a limit.
     pub(super) fn asks(&self) -> bool {
         self.asks
     }
 
-    /// Whether a limit is reached, and nobody has answered yet whether to go on.
+    /// Whether a limit is reached and the request about it is not answered yet.
     pub(super) fn is_waiting(&self) -> bool {
         self.waiting.is_some()
     }
 
-    /// The limit that the session has gone past, if any.
+    /// The limit that the session has reached or passed, if any.
     pub(super) fn reached(&self, book: &Book) -> Option<Reached> {
         if let Some(limit) = self.steps.filter(|limit| book.running.steps > *limit) {
             return Some(Reached {
                 name: "maxTurns",
                 failure: TurnFailure::MaxTurns,
-                message: format!("the turn has taken the {limit} steps that it may"),
+                message: format!("the turn has reached its limit of {limit} steps"),
             });
         }
         let usage = book.record.summary.usage.plus(&book.running.usage);
@@ -94,8 +91,8 @@ impl Limits {
         })
     }
 
-    /// The agent's own figure, else by price. Some agents say only at the end of a turn what it cost:
-    /// until then the turn counts by price.
+    /// The agent's own figure, or else an estimate by price. Some agents report the cost of a turn only at
+    /// its end; until then the turn counts by price.
     fn spent(&self, book: &Book, usage: &TokenUsage) -> f64 {
         let told = book.record.summary.cost_usd;
         match (told, book.running.total_cost) {
@@ -106,7 +103,7 @@ impl Limits {
         }
     }
 
-    /// Somebody said to go on: as much again.
+    /// A client allowed more: the same amount again.
     pub(super) fn extend(&mut self, name: &str) {
         match name {
             "maxTurns" => self.steps = self.steps.map(|steps| steps + self.step),
@@ -117,7 +114,7 @@ impl Limits {
 }
 
 impl Actor {
-    /// Looks whether a limit is reached while a turn runs.
+    /// Checks whether a limit is reached while a turn runs.
     pub(super) fn keep_limits(&mut self) {
         let runs = self.core.book.record.open.turn.is_some() && !self.core.hooks.hold_turn_end();
         let runs = runs && self.supervisor.has_process() && !self.core.checks_answer();
@@ -133,7 +130,7 @@ impl Actor {
         }
     }
 
-    /// A prompt comes when a limit is reached already.
+    /// Holds a prompt that arrives when a limit is already reached.
     pub(super) fn hold(
         &mut self,
         call: Call,
@@ -159,14 +156,14 @@ impl Actor {
         let id = format!("limit-{}", self.core.journal.last() + 1);
         let input = Json::of(&serde_json::json!({ "limit": reached.name }));
         let request = RequestRaised {
-            title: Some(Text::fixed("Go on past the limit?")),
+            title: Some(Text::fixed("Continue past the limit?")),
             message: Some(Text::from(reached.message.as_str())),
             name: Some(Text::fixed(reached.name)),
             input_is_fixed: true,
             allow_is_once: true,
             ..RequestRaised::new(id.as_str(), RequestKind::Permission, Some(input))
         };
-        // No rule answers this: only somebody may raise a limit.
+        // No rule answers this: only a client may raise a limit.
         self.core.ask(request, Asker::Limit);
         self.wait_for_answer(&id);
         self.limits.waiting = Some(reached);
@@ -181,7 +178,7 @@ impl Actor {
             Answer::Allow { .. } => true,
             Answer::Deny { .. } => false,
             Answer::Answers(_) | Answer::HookOutput(_) => {
-                let message = "a limit takes allow or deny";
+                let message = "answer a limit with allow or deny";
                 return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
             }
         };
@@ -202,7 +199,7 @@ impl Actor {
         Ok(())
     }
 
-    /// Nobody is left whom a limit could let go on.
+    /// The request about a limit has no effect any more.
     pub(super) fn limit_is_moot(&mut self, reason: &str) {
         self.limits.waiting = None;
         self.requests.take_held_calls();
@@ -214,7 +211,7 @@ impl Actor {
         self.fail_held(TurnFailure::Died, reason);
     }
 
-    /// Lets a paused agent run again, so that it can hear what it is told.
+    /// Lets a paused agent run again, so that it can read its input.
     pub(super) fn go_on(&mut self) {
         if self.limits.waiting.take().is_some() {
             self.deny_held("the turn was interrupted");
@@ -222,7 +219,7 @@ impl Actor {
         }
     }
 
-    /// Ends the turn, which then has failed for that reason.
+    /// Ends the turn, which then fails for this reason.
     pub(super) fn cut_off(&mut self, failure: TurnFailure, message: String) {
         self.core.cut = Some((failure, message));
         let _ =
@@ -230,14 +227,14 @@ impl Actor {
         self.escalate();
     }
 
-    /// Prompts that a limit keeps from the agent are turns that failed.
+    /// Prompts that a limit keeps from the agent become failed turns.
     fn fail_held(&mut self, reason: TurnFailure, error: &str) {
         for entry in self.prompts.take_held() {
             self.fail_prompt(entry.prompt, reason, error);
         }
     }
 
-    /// A prompt that never reaches the agent is a turn that failed.
+    /// A prompt that never reaches the agent becomes a failed turn.
     pub(super) fn fail_prompt(&mut self, prompt: Prompt, reason: TurnFailure, error: &str) {
         let turn_number = self.core.book.own_turn();
         self.core.emit(TurnStarted {

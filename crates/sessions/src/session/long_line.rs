@@ -1,9 +1,8 @@
-//! A line that is too long to be held in memory until it ends.
+//! Holds a line that is too long to stay in memory until it ends.
 //!
-//! An agent may begin a long line and never end it, on its stdout or on the way to an MCP server, and many
-//! may do so at once. What has come of such a line waits in a file without a name: it costs no memory and
-//! keeps nobody from working. Once it is whole, whoever reads it takes a share of the budget for it, and
-//! reads it back.
+//! An agent may start a long line and never end it, on its stdout or on the way to an MCP server, and many
+//! agents may do so at once. The received part of such a line waits in an unnamed file: it uses no memory
+//! and blocks nobody. Once the line is complete, its reader takes a share of the budget and reads it back.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -11,24 +10,22 @@ use std::path::Path;
 
 use agentwire_dialects::tape::LINE_LIMIT;
 
-/// A line whose beginning is in a file.
+/// A line whose start is in a file.
 #[derive(Debug)]
 pub(crate) struct LongLine {
     file: Option<File>,
-    /// How long it is so far.
     length: usize,
-    /// What is not in the file yet: the disk had no room for it.
+    /// What is not in the file yet, because the disk had no room.
     unwritten: Vec<u8>,
-    /// Its end has come.
+    /// Its end has arrived.
     is_whole: bool,
-    /// It is not kept, only counted.
+    /// It is not stored, only counted.
     is_lost: bool,
-    /// What came after its end.
+    /// What arrived after its end.
     rest: Vec<u8>,
 }
 
 impl LongLine {
-    /// A line that begins so.
     pub(crate) fn new(beginning: Vec<u8>) -> Self {
         Self {
             file: None,
@@ -40,8 +37,8 @@ impl LongLine {
         }
     }
 
-    /// Takes what comes next. Gives it back if the line grows too long to be kept: how long it is so far,
-    /// and what belongs to it and comes after it.
+    /// Adds the next bytes. If the line grows too long to be stored, returns its length so far and all of
+    /// `bytes`.
     pub(crate) fn push<'b>(&mut self, bytes: &'b [u8]) -> Option<(u64, &'b [u8])> {
         let end = memchr::memchr(b'\n', bytes);
         let (line, rest) = bytes.split_at(end.unwrap_or(bytes.len()));
@@ -57,7 +54,7 @@ impl LongLine {
         None
     }
 
-    /// Writes what is not in the file yet. It may wait for the disk.
+    /// Writes what is not in the file yet. May block on the disk.
     pub(crate) fn write(&mut self, directory: &Path) -> io::Result<()> {
         if self.is_lost {
             return Ok(());
@@ -68,26 +65,25 @@ impl LongLine {
             None => tempfile::tempfile_in(directory).or_else(|_| tempfile::tempfile())?,
         };
         let file = self.file.insert(file);
-        // What was half written is written again.
+        // A partial write is repeated.
         file.seek(io::SeekFrom::Start((self.length - self.unwritten.len()) as u64))?;
         file.write_all(&self.unwritten)?;
         self.unwritten = Vec::new();
         Ok(())
     }
 
-    /// Whether something is not in the file: nothing more may be read before it is.
+    /// Whether something is not in the file yet. Nothing more may be read before it is.
     pub(crate) fn is_stuck(&self) -> bool {
         !self.unwritten.is_empty()
     }
 
-    /// Gives up what has come of it, and what comes: from here on it is only counted.
+    /// Drops the line, including what still arrives: from here on it is only counted.
     pub(crate) fn lose(&mut self) {
         self.is_lost = true;
         self.file = None;
         self.unwritten = Vec::new();
     }
 
-    /// Whether its end has come.
     pub(crate) fn is_whole(&self) -> bool {
         self.is_whole
     }
@@ -96,20 +92,19 @@ impl LongLine {
         self.length
     }
 
-    /// How many bytes of it there are to take.
+    /// How many bytes [`Self::take`] returns.
     pub(crate) fn kept(&self) -> usize {
         if self.is_lost { 0 } else { self.length }
     }
 
-    /// Takes what came after it.
     pub(crate) fn take_rest(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.rest)
     }
 
-    /// The line. It may wait for the disk.
+    /// The line. May block on the disk.
     pub(crate) fn take(mut self) -> io::Result<Vec<u8>> {
         if self.is_lost {
-            let why = "there was no room for it on the disk";
+            let why = "there was no room on the disk";
             return Err(io::Error::new(io::ErrorKind::StorageFull, why));
         }
         let mut line = Vec::new();

@@ -1,4 +1,4 @@
-//! What a session hands to the log: one batch at a time, and what follows once it is durable.
+//! Hands events to the log, one batch at a time, and returns what to do once the batch is durable.
 
 #[cfg(test)]
 mod tests;
@@ -16,22 +16,21 @@ use crate::budget::Share;
 use crate::log::{Committed, EventLog, LogWriter};
 use crate::store::{Append, Batch, Record, StoreError};
 
-/// A session's way to its log.
 pub(super) struct Outbox {
     log: EventLog,
     writer: LogWriter,
-    /// The session as it is, as far as that is durable.
+    /// The durable state of the session.
     summary: watch::Sender<SessionSummary>,
     in_flight: Option<InFlight>,
-    /// Keys that become durable with what gathers.
+    /// Keys that become durable with the next batch.
     keys: Vec<(String, String)>,
-    /// The share of a long line whose events gather.
+    /// The share of a long line whose events are gathering.
     line: Option<Share>,
-    /// Those of commands, until what they did is handed to the log and said to the agent.
+    /// The shares of commands, held until their effects are handed to the log and sent to the agent.
     shares: Vec<Arc<Share>>,
 }
 
-/// What is being made durable, and what follows then.
+/// The batch that is being made durable, and what follows.
 struct InFlight {
     committed: Pin<Box<Committed>>,
     landed: Landed,
@@ -40,7 +39,6 @@ struct InFlight {
     _shares: Vec<Arc<Share>>,
 }
 
-/// What follows from a batch that is durable.
 #[derive(Debug, Default)]
 pub(super) struct Landed {
     pub(super) effects: Vec<Effect>,
@@ -62,17 +60,16 @@ impl Outbox {
         &self.log
     }
 
-    /// The last event that is durable.
     pub(super) fn last_seq(&self) -> u64 {
         self.summary.borrow().last_seq
     }
 
-    /// Whether a batch is not durable yet. No other is handed over meanwhile.
+    /// Whether a batch is not durable yet. No other batch is handed over meanwhile.
     pub(super) fn is_busy(&self) -> bool {
         self.in_flight.is_some()
     }
 
-    /// A key becomes durable with what gathers.
+    /// The key becomes durable with the next batch.
     pub(super) fn keep(&mut self, key: (String, String)) {
         self.keys.push(key);
     }
@@ -91,17 +88,17 @@ impl Outbox {
         self.line = Some(share);
     }
 
-    /// Holds the share of a command until what it did is.
+    /// Holds the share of a command until its effects are durable.
     pub(super) fn hold(&mut self, share: Option<Arc<Share>>) {
         self.shares.extend(share);
     }
 
-    /// There is nothing to hand over: what commands did is done.
+    /// There is nothing to hand over, so the commands are done.
     pub(super) fn release(&mut self) {
         self.shares.clear();
     }
 
-    /// Hands a batch to the log. The replies are given before anybody sees what comes after them.
+    /// Hands a batch to the log. The replies are sent before anyone sees a later event.
     pub(super) fn submit(
         &mut self,
         batch: Option<Batch>,
@@ -122,7 +119,7 @@ impl Outbox {
                 if let Err(error) = result {
                     answered.reply = Err(storage(error));
                 }
-                // The caller may have gone.
+                // The caller may be gone.
                 let _ = caller.send(answered);
             }
         });
@@ -135,7 +132,7 @@ impl Outbox {
         });
     }
 
-    /// Waits until the batch is durable, if one is on its way.
+    /// Waits until the current batch is durable, or forever if there is none.
     pub(super) async fn committed(&mut self) -> Result<(), StoreError> {
         match &mut self.in_flight {
             Some(in_flight) => in_flight.committed.as_mut().await,
@@ -143,19 +140,19 @@ impl Outbox {
         }
     }
 
-    /// What follows from the batch that is durable.
+    /// Takes what follows from the batch that is durable.
     pub(super) fn landed(&mut self) -> Landed {
         self.in_flight.take().map(|in_flight| in_flight.landed).unwrap_or_default()
     }
 
-    /// Of what follows from the batch that is on its way, only that stays.
+    /// Filters the effects of the batch that is being made durable.
     pub(super) fn retain(&mut self, stays: impl Fn(&Effect) -> bool) {
         if let Some(in_flight) = &mut self.in_flight {
             in_flight.landed.effects.retain(stays);
         }
     }
 
-    /// The log takes nothing more: nothing is tried again.
+    /// The log accepts nothing more, so nothing is retried.
     pub(super) fn close(&mut self) {
         self.keys.clear();
         self.summary.send_modify(|summary| summary.state = SessionState::Ended);

@@ -1,52 +1,50 @@
-//! Where a session is in its life. It only moves on: what ends does not go on, and what is over stays over.
+//! The phase of a session's life. It only moves forward: an ending session does not become live again, and
+//! an ended one stays ended.
 
 use agentwire_protocol::event::SessionEndReason;
 
-/// Where a session is in its life.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Clients may prompt it and answer it.
+    /// Clients may prompt it and answer its requests.
     #[default]
     Live,
-    /// No client is left. It ends once its work is done; until then rules answer what the agent asks.
+    /// No client is left. The session ends once its work is done; until then, rules answer the agent's
+    /// requests.
     Finishing,
-    /// Its process is to end, and the session ends with it.
+    /// Its process must end, and the session ends with it.
     Ending(Ending),
     /// Its end is reported.
     Over,
-    /// The log could not be written: what it says of the session is not its end.
+    /// The log could not be written, so its last entry is not the session's end.
     Lost,
 }
 
-/// How a session is to end.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Ending {
     reason: SessionEndReason,
     error: Option<String>,
-    /// Somebody wants it to end, whatever it does.
+    /// It was told to stop, whatever it is doing.
     is_stopped: bool,
-    /// No client is left.
     is_alone: bool,
 }
 
-/// What a stop found.
+/// What state a stop found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// The agent works, or could.
+    /// The agent works, or could work.
     First,
-    /// The agent is ending by itself: it reads nothing more.
+    /// The agent is ending by itself and reads nothing more.
     Ending,
-    /// It was stopped before, or is over.
+    /// It was stopped before, or has ended.
     Repeated,
 }
 
 impl Phase {
-    /// Whether clients may prompt it.
     pub(super) fn is_live(&self) -> bool {
         *self == Self::Live
     }
 
-    /// Whether no client is left who could prompt or answer.
+    /// Whether no client is left that could prompt or answer.
     pub(super) fn is_alone(&self) -> bool {
         match self {
             Self::Finishing => true,
@@ -55,12 +53,11 @@ impl Phase {
         }
     }
 
-    /// Whether it ends, or has ended.
     pub(super) fn is_ending(&self) -> bool {
         matches!(self, Self::Ending(_) | Self::Over | Self::Lost)
     }
 
-    /// Whether somebody wants it to end, whatever it does.
+    /// Whether it was told to stop, whatever it is doing, or has ended.
     pub(super) fn is_stopped(&self) -> bool {
         matches!(self, Self::Ending(Ending { is_stopped: true, .. }) | Self::Over | Self::Lost)
     }
@@ -69,7 +66,7 @@ impl Phase {
         matches!(self, Self::Over | Self::Lost)
     }
 
-    /// How it is to end now that its process has, if it is to end.
+    /// How the session ends now that its process has ended, if it was to end.
     pub(super) fn ending(&self) -> Option<(SessionEndReason, Option<String>)> {
         match self {
             Self::Ending(ending) => Some((ending.reason, ending.error.clone())),
@@ -86,19 +83,19 @@ impl Phase {
         }
     }
 
-    /// The work is done: the agent ends by itself.
+    /// The work is done, and the agent ends by itself.
     pub(super) fn complete(&mut self) {
         if !self.is_ending() {
             self.set(SessionEndReason::Completed, None);
         }
     }
 
-    /// The session cannot go on. This wins over any other reason.
+    /// The session cannot continue. A failure overrides any other reason.
     pub(super) fn fail(&mut self, error: String) {
         self.set(SessionEndReason::Failed, Some(error));
     }
 
-    /// Somebody wants it to end. A failure stays one.
+    /// The session is told to stop. A failure stays a failure.
     pub(super) fn stop(&mut self, reason: SessionEndReason) -> Stop {
         let found = match self {
             Self::Live | Self::Finishing => Stop::First,
@@ -115,7 +112,7 @@ impl Phase {
         found
     }
 
-    /// Its end is reported. Says whether it was not over before.
+    /// Its end is reported. Returns whether it had not ended before.
     pub(super) fn end(&mut self) -> bool {
         let is_first = !self.is_over();
         if is_first {
@@ -146,7 +143,7 @@ mod tests {
     use super::*;
     use SessionEndReason::{Cancelled, Completed, Failed};
 
-    /// Every way of three steps through it.
+    /// Every sequence of three steps.
     #[test]
     fn it_only_moves_on() {
         let steps: &[fn(&mut Phase)] = &[

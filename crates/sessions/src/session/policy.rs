@@ -1,5 +1,5 @@
-//! When an agent may do what it asks for: one policy for all agents. Decides, and does nothing;
-//! what it means is written in docs/policy.md.
+//! Decides whether an agent may do what it asks for: one policy for all agents. It decides and does nothing
+//! else; docs/policy.md explains the rules.
 
 mod call;
 mod disk;
@@ -30,12 +30,12 @@ pub use disk::{Disk, Kind, OnDisk};
 pub use paths::PROTECTED;
 pub use remember::{Always, REMEMBERED_LIMIT};
 
-/// What an agent may do, in one session.
+/// What an agent may do in one session.
 #[derive(Clone, Debug)]
 pub struct Policy {
     tools: &'static AgentTools,
     mode: ApprovalMode,
-    /// The sandbox that an allowed call can leave, and must not leave unasked.
+    /// The sandbox that an allowed call could leave. A call must not leave it without a request.
     sandbox: Option<SandboxMode>,
     places: Places,
     own: Own,
@@ -45,33 +45,32 @@ pub struct Policy {
     allowed_here: Vec<Rule>,
 }
 
-/// What is decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It may; by which rule, in words.
+    /// Allowed; says by which rule.
     Allow(Cow<'static, str>),
-    /// It may not; by which rule, in words.
+    /// Denied; says by which rule.
     Deny(Cow<'static, str>),
-    /// Somebody has to be asked.
+    /// A client must be asked.
     Ask,
 }
 
-/// What is decided of a call before the agent asks about it.
+/// The decision about a call before the agent asks about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Screening {
-    /// A rule denies it, in words.
+    /// A rule denies it; says which.
     Deny(String),
-    /// A rule may deny it, or it only looks harmless: the agent has to ask.
+    /// A rule may deny it, or it only looks harmless: the agent must ask.
     Ask,
-    /// A rule that names this call or the whole tool allows it, in words.
+    /// A rule that names this call or the whole tool allows it; says which.
     Allow(String),
-    /// The agent goes on as it does without rules.
+    /// The agent continues as it would without rules.
     Pass,
 }
 
 impl Policy {
-    /// The policy of a session. `home` is what `~` stands for. A rule that cannot be understood is
-    /// refused by its name: one that is passed over would allow or deny something else.
+    /// The policy of a session. `home` is the directory that `~` means. An invalid rule is refused by name:
+    /// ignoring it would allow or deny something else.
     pub fn new(
         tools: &'static AgentTools,
         config: &SessionConfig,
@@ -81,7 +80,7 @@ impl Policy {
         let read = |field: &str, rules: &Option<Vec<String>>| {
             let rules = rules.iter().flatten().map(|text| {
                 Rule::parse(tools, text, &places).map_err(|why| {
-                    invalid(format!("failed to understand the rule {text:?} in {field}: {why}"))
+                    invalid(format!("failed to parse the rule {text:?} in {field}: {why}"))
                 })
             });
             rules.collect::<Result<Vec<_>, _>>()
@@ -97,7 +96,7 @@ impl Policy {
         Ok(Self { mode, sandbox, places, blocked, allowed, ..Self::asking(tools) })
     }
 
-    /// The policy without rules, modes and directories: it lets nothing run unasked.
+    /// The policy without rules, modes and directories: nothing runs without asking.
     pub fn asking(tools: &'static AgentTools) -> Self {
         let places = Places { working: None, additional: Vec::new(), home: None };
         Self {
@@ -119,27 +118,24 @@ impl Policy {
         Self { own: Own::new(own), ..self }
     }
 
-    /// Changes to a mode of the agent's own.
+    /// Switches to one of the agent's own modes.
     pub fn set_own_mode(&mut self, mode: &str) {
         self.mode = self.tools.own_mode(mode);
     }
 
-    /// Changes the mode.
     pub fn set_mode(&mut self, mode: ApprovalMode) {
         self.mode = mode;
     }
 
-    /// The mode.
     pub fn mode(&self) -> ApprovalMode {
         self.mode
     }
 
-    /// Whether any rule denies something.
     pub fn denies_anything(&self) -> bool {
         !self.blocked.is_empty() || !self.denied_here.is_empty()
     }
 
-    /// Decides. `disk` is [`OnDisk`], except in tests.
+    /// Decides about a call. `disk` is [`OnDisk`], except in tests.
     pub fn decide(&self, call: &Description<'_>, disk: &dyn Disk) -> Verdict {
         let lookups = Lookups::new(disk);
         let verdict = self.judge(&Call::of(call), &lookups);
@@ -156,8 +152,8 @@ impl Policy {
             Ok(is_doubtful) => is_doubtful,
             Err(rule) => return Verdict::Deny(rule.into()),
         };
-        // The agent asked for something else than its call said: rules see both, and nobody knows which
-        // runs.
+        // The agent asked for something other than its call said. Rules check both, because it is unknown
+        // which one runs.
         for other in call.others() {
             if let Err(rule) = self.denial(&Call::of(other), measure) {
                 return Verdict::Deny(rule.into());
@@ -171,7 +167,7 @@ impl Policy {
         if self.own.may_be_touched(call, places, resolve) {
             return Verdict::Ask;
         }
-        // In `autoAll` the user has said that everything runs.
+        // In `autoAll`, the user has said that everything runs.
         let warns = call.warns && self.mode != ApprovalMode::AutoAll;
         let counts = |rule: &Rule, is_own: bool| !warns || (is_own && rule.is_exact());
         match self.allowance(call, measure, counts) {
@@ -181,7 +177,7 @@ impl Policy {
         }
     }
 
-    /// Decides what rules say of a call that the agent may not ask about.
+    /// Decides what the rules say about a call that the agent may not ask about.
     pub fn screen(&self, call: &Description<'_>, disk: &dyn Disk) -> Screening {
         let lookups = Lookups::new(disk);
         let screening = self.screened(&Call::of(call), &lookups);
@@ -200,7 +196,7 @@ impl Policy {
             Ok(true) => Screening::Ask,
             Ok(false) if self.own.may_be_touched(call, places, resolve) => Screening::Ask,
             Ok(false) => {
-                // Whether the agent would warn of the call is not known yet.
+                // It is not known yet whether the agent would warn about the call.
                 let rule = self.allowance(call, measure, |rule, _| rule.is_outright());
                 let is_allowed = || self.allowance(call, measure, |_, _| true).is_some();
                 match rule {
@@ -212,7 +208,7 @@ impl Policy {
         }
     }
 
-    /// The rules that may deny the call, or do, in words.
+    /// The rules that deny the call, or may deny it.
     pub fn doubts(&self, call: &Description<'_>, disk: &dyn Disk) -> Vec<&str> {
         let lookups = Lookups::new(disk);
         let measure = Measure { places: &self.places, resolve: &|path| lookups.resolve(path) };
@@ -221,7 +217,7 @@ impl Policy {
         rules.filter(fits).map(|rule| rule.text.as_str()).collect()
     }
 
-    /// Whether a rule may deny the call; the error is the rule that does, in words.
+    /// Whether a rule may deny the call. The error names the rule that does.
     fn denial(&self, call: &Call<'_>, measure: Measure<'_>) -> Result<bool, String> {
         let mut is_doubtful = false;
         for (rules, says) in [
@@ -239,8 +235,8 @@ impl Policy {
         Ok(is_doubtful)
     }
 
-    /// The rule that allows the call, in words; of those that count. `counts` is also given whether the
-    /// rule was there from the start.
+    /// The rule that allows the call, among those that count. `counts` also gets whether the rule was there
+    /// from the start.
     fn allowance(
         &self,
         call: &Call<'_>,
@@ -301,7 +297,7 @@ impl Policy {
         }
     }
 
-    /// Whether all that it touches lies where nobody need be asked.
+    /// Whether everything that it touches lies where no request is needed.
     fn may_touch(&self, call: &Call<'_>, disk: &Lookups<'_>) -> bool {
         let (places, blocked) = (&self.places, call.blocked_path.as_deref());
         let resolve: Resolve<'_> = &|path| disk.resolve(path);
@@ -327,7 +323,7 @@ impl Policy {
         }
     }
 
-    /// Whether a command is on the closed list, and reads in the session's directories alone.
+    /// Whether a command is on the closed list and reads only in the session's directories.
     fn only_reads(&self, call: &Call<'_>, command: &ShellCommand, disk: &Lookups<'_>) -> bool {
         let places = &self.places;
         let resolve: Resolve<'_> = &|path| disk.resolve(path);
@@ -337,7 +333,7 @@ impl Policy {
             let fits = |kind| match kind {
                 Kind::Missing | Kind::File => true,
                 Kind::Directory => !reads.files_only,
-                // To read from a pipe or a device is more than to read.
+                // Reading from a pipe or a device is more than reading.
                 Kind::Other => false,
             };
             places.hold(&readings, resolve) && readings.iter().all(|path| fits(disk.kind(path)))
@@ -345,8 +341,8 @@ impl Policy {
         reads.paths.iter().all(|path| is_readable(path)) && self.is_quiet(command, reads.git, disk)
     }
 
-    /// Whether the command works in one of the session's directories, and git runs no program there that
-    /// its settings name. In another directory the same words may mean another repository.
+    /// Whether the command runs in one of the session's directories, and git runs no program there that its
+    /// settings name. In another directory, the same words may mean another repository.
     fn is_quiet(&self, command: &ShellCommand, git: Option<&str>, disk: &Lookups<'_>) -> bool {
         let (places, home) = (&self.places, self.places.home.as_deref());
         let resolve: Resolve<'_> = &|path| disk.resolve(path);
@@ -358,8 +354,8 @@ impl Policy {
         })
     }
 
-    /// Whether an agent may take it for a command that only reads, and run it without asking, though it
-    /// may read elsewhere or run what git's settings name. Agents have lists of such commands, too.
+    /// Whether an agent may take it for a read-only command and run it without asking, although it may read
+    /// elsewhere or run a program that git's settings name. Agents have lists of such commands too.
     fn only_looks_harmless(&self, call: &Call<'_>, disk: &Lookups<'_>) -> bool {
         let Touches::Command(command) = &call.touches else { return false };
         if self.mode == ApprovalMode::AutoAll {
@@ -374,7 +370,7 @@ impl Policy {
     }
 }
 
-/// Whether that call leaves the agent in its directory: it runs a command that only reads.
+/// Whether that call leaves the agent in its directory, because it runs a read-only command.
 pub fn stays_put(call: &Description<'_>) -> bool {
     match &call.touches {
         Touches::Command(command) => {
@@ -410,7 +406,6 @@ fn invalid(message: String) -> GatewayError {
     GatewayError::new(ErrorCode::InvalidMessage, message)
 }
 
-/// Whether a call is too long to judge.
 fn is_too_long(call: &Call<'_>) -> bool {
     let is_long = match &call.touches {
         Touches::Command(command) => command.text.len() > shell::TEXT_LIMIT,

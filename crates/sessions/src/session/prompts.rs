@@ -1,4 +1,4 @@
-//! Prompts that the agent does not have yet, and the ids of those that were taken: one that is sent twice
+//! Prompts that the agent does not have yet, and the ids of accepted prompts: a prompt that is sent twice
 //! counts once.
 
 mod ids;
@@ -16,34 +16,32 @@ const QUEUE_LIMIT: usize = 1024;
 /// How many bytes of prompts may wait, for their process or for anything else.
 pub(super) const BYTES_LIMIT: usize = 256 << 20;
 
-/// The prompts of a session.
 #[derive(Debug, Default)]
 pub(super) struct Prompts {
-    /// The ids that were taken.
     ids: Ids,
-    /// Those that wait for their process, where one process serves one turn.
+    /// Prompts that wait for their process, with one process per turn.
     queue: VecDeque<Prompt>,
-    /// Those that wait until somebody allows to go past a limit.
+    /// Prompts that wait until a client allows more than a limit.
     held: VecDeque<Entry>,
 }
 
 impl Prompts {
-    /// Whether a prompt of that id was taken before.
+    /// Whether a prompt with that id was accepted before.
     pub(super) fn has_taken(&self, id: &str) -> bool {
         self.ids.contains(id)
     }
 
-    /// The store has that id: a prompt of it was taken long ago.
+    /// The store has that id: the prompt was accepted long ago.
     pub(super) fn recall(&mut self, id: Option<String>) {
         self.ids.recall(id);
     }
 
-    /// A prompt is taken. The last `undurable` of them the store does not know yet.
+    /// A prompt is accepted. The store does not know the last `undurable` ids yet.
     pub(super) fn take(&mut self, id: String, undurable: usize) {
         self.ids.insert(id, undurable);
     }
 
-    /// Refuses a prompt for whose process there is no room to wait.
+    /// Refuses a prompt if there is no room to wait for its process.
     pub(super) fn check_room(&self, prompt: &Prompt) -> Result<(), GatewayError> {
         let waiting: usize = self.queue.iter().map(bytes).sum();
         match self.queue.len() < QUEUE_LIMIT && waiting + bytes(prompt) <= BYTES_LIMIT {
@@ -52,27 +50,23 @@ impl Prompts {
         }
     }
 
-    /// It waits for its process.
     pub(super) fn queue(&mut self, prompt: Prompt) {
         self.queue.push_back(prompt);
     }
 
-    /// The prompt of the next process.
     pub(super) fn next(&mut self) -> Option<Prompt> {
         self.queue.pop_front()
     }
 
-    /// Whether one waits for its process.
     pub(super) fn has_queued(&self) -> bool {
         !self.queue.is_empty()
     }
 
-    /// Those that wait for their process are given up.
     pub(super) fn clear_queue(&mut self) {
         self.queue.clear();
     }
 
-    /// Refuses a prompt that there is no room for at a limit.
+    /// Refuses a prompt if there is no room to wait at a limit.
     pub(super) fn check_hold(&self, entry: &Entry) -> Result<(), GatewayError> {
         match self.held.len() < QUEUE_LIMIT && has_room(self.held.iter(), entry) {
             true => Ok(()),
@@ -80,17 +74,15 @@ impl Prompts {
         }
     }
 
-    /// It waits at a limit.
     pub(super) fn hold(&mut self, entry: Entry) {
         self.held.push_back(entry);
     }
 
-    /// Those that wait at a limit, in order; they wait no longer.
+    /// Takes the prompts that wait at a limit, in order.
     pub(super) fn take_held(&mut self) -> VecDeque<Entry> {
         std::mem::take(&mut self.held)
     }
 
-    /// Whether any waits.
     pub(super) fn has_waiting(&self) -> bool {
         self.has_queued() || !self.held.is_empty()
     }
@@ -140,7 +132,7 @@ mod tests {
         assert!(prompts.check_room(&half).is_ok());
         prompts.queue(half);
         assert!(prompts.check_room(&one).is_err());
-        assert!(prompts.check_hold(&entry).is_ok(), "the limit has a queue of its own");
+        assert!(prompts.check_hold(&entry).is_ok(), "the limit has its own queue");
     }
 
     #[test]

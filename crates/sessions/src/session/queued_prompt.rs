@@ -1,11 +1,10 @@
-//! A prompt on its way to the agent, and what was done for it already. It may have to wait more than once,
-//! for trust, hooks, a turn or a limit; nothing is done for it twice.
+//! A prompt on its way to the agent, and what has been done for it already. It may have to wait more than
+//! once, for trust, hooks, a turn or a limit; nothing is done for it twice.
 
 use agentwire_protocol::Prompt;
 
 use super::prompts::BYTES_LIMIT;
 
-/// A prompt that the agent does not have yet.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) prompt: Prompt,
@@ -16,12 +15,12 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Its message id. Every prompt that was taken has one.
+    /// Its message id. Every accepted prompt has one.
     pub(super) fn id(&self) -> String {
         self.prompt.message_id.clone().unwrap_or_default()
     }
 
-    /// A prompt that has waited: the log says so.
+    /// A prompt that has waited, as the log says.
     pub(super) fn queued(prompt: Prompt) -> Self {
         Self { is_queued: true, ..Self::from(prompt) }
     }
@@ -33,13 +32,12 @@ impl From<Prompt> for Entry {
     }
 }
 
-/// Whether there is room for one more beside those that wait.
+/// Whether there is room for one more prompt next to those that wait.
 pub(super) fn has_room<'e>(waiting: impl Iterator<Item = &'e Entry>, more: &Entry) -> bool {
     let size: usize = waiting.map(|entry| bytes(&entry.prompt)).sum();
     size + bytes(&more.prompt) <= BYTES_LIMIT
 }
 
-/// About how many bytes a prompt has.
 pub(super) fn bytes(prompt: &Prompt) -> usize {
     let content = prompt.content.as_ref().map_or(0, |content| content.get().len());
     let images = prompt.images.iter().map(|image| image.data.len()).sum::<usize>();

@@ -1,4 +1,4 @@
-//! A request that waits for an answer, as far as it is needed to judge and to settle it.
+//! A request that waits for an answer, with what is needed to judge and settle it.
 
 use agentwire_dialects::describe::AgentTools;
 use agentwire_dialects::mcp;
@@ -8,21 +8,20 @@ use agentwire_protocol::{Json, Text};
 
 use crate::budget::SMALL;
 
-/// A tool call, as far as the rules need it.
+/// What the rules need to know about a tool call.
 #[derive(Clone, Debug)]
 pub(super) struct Tool {
     pub(super) name: String,
-    /// The name is only its title, which may be the model's own words.
+    /// The name is only its title, which the model may have written.
     pub(super) is_title: bool,
     pub(super) kind: ToolKind,
     pub(super) server: Option<String>,
 }
 
-/// A request that waits.
 #[derive(Clone, Debug)]
 pub(super) struct Raised {
     pub(super) id: String,
-    /// By which its call is described.
+    /// Describes its call.
     pub(super) tools: &'static AgentTools,
     pub(super) kind: RequestKind,
     pub(super) agent: Agent<'static>,
@@ -31,7 +30,7 @@ pub(super) struct Raised {
     pub(super) input: Option<Json<'static>>,
     pub(super) title: Option<String>,
     pub(super) blocked_path: Option<String>,
-    /// The agent warns of it.
+    /// The agent warns about it.
     pub(super) warns: bool,
     /// The agent may have left its directory.
     pub(super) moved: bool,
@@ -39,15 +38,13 @@ pub(super) struct Raised {
     pub(super) is_fixed: bool,
     pub(super) tool: Option<Tool>,
     pub(super) tool_use_id: Option<String>,
-    /// By what its questions may be answered: their words and ids.
+    /// The keys that may answer its questions: their texts and ids.
     pub(super) questions: Vec<String>,
-    /// The rules that the agent proposes.
+    /// The rules that the agent suggests.
     pub(super) suggestions: Option<Json<'static>>,
-    /// Who waits for the answer.
     pub(super) asker: Asker,
 }
 
-/// Who waits for the answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asker {
     /// The agent, on its own wire.
@@ -61,7 +58,7 @@ pub(super) enum Asker {
 }
 
 impl Raised {
-    /// A request, of which the call is not known.
+    /// A request whose call is not known.
     pub(super) fn new(
         request: &RequestRaised<'_>,
         agent: &Agent<'_>,
@@ -98,8 +95,8 @@ impl Raised {
     }
 }
 
-/// What is kept of a request's input. The log has all of a message to an MCP server: while it waits for an
-/// answer it takes no memory.
+/// What is kept of a request's input in memory. The log has the whole message to an MCP server, so a large
+/// one uses no memory while it waits for an answer.
 fn kept(input: &Json<'_>, asker: Asker) -> Json<'static> {
     match asker {
         Asker::Relay if input.get().len() > SMALL => mcp::head(input),

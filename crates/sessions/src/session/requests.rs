@@ -1,4 +1,4 @@
-//! Requests that wait, and those that are over: what is known of them beside their events.
+//! Open and settled requests: what the session knows about them in addition to their events.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -12,22 +12,20 @@ use tokio::time::Instant;
 
 use super::raised::Raised;
 
-/// How many settled requests are remembered: who answers late learns how they ended.
+/// How many settled requests are remembered. A client that answers late learns how the request ended.
 const SETTLED_LIMIT: usize = 1024;
 
-/// What waits for an answer, and what has had one.
 #[derive(Default)]
 pub(super) struct Requests {
-    /// When those that wait are denied for want of an answer.
+    /// When an open request is denied because nobody answered.
     deadlines: BTreeMap<String, Instant>,
-    /// Those that are over, oldest first.
+    /// Settled requests, oldest first.
     settled: VecDeque<Settled>,
-    /// Calls that wait at a limit: asked for, or shown to the gateway's own hook.
+    /// Calls that wait at a limit: requested, or shown to the gateway's own hook.
     held: Vec<Raised>,
     held_calls: Vec<Judged>,
 }
 
-/// A request that is over.
 struct Settled {
     id: String,
     /// How, and by whom.
@@ -36,22 +34,20 @@ struct Settled {
 }
 
 impl Requests {
-    /// It is denied then, if nobody has answered.
+    /// The request is denied at `until` if nobody has answered.
     pub(super) fn wait(&mut self, id: &str, until: Instant) {
         self.deadlines.insert(id.to_owned(), until);
     }
 
-    /// When the first of them has waited too long.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.deadlines.values().min().copied()
     }
 
-    /// Those that have waited too long.
     pub(super) fn take_late(&mut self, now: Instant) -> Vec<String> {
         self.deadlines.extract_if(.., |_, at| *at <= now).map(|(id, _)| id).collect()
     }
 
-    /// It is over, so that it waits no longer.
+    /// The request is settled and waits no longer.
     pub(super) fn settled(&mut self, id: &str, how: String, client: Option<Arc<str>>) {
         self.deadlines.remove(id);
         if self.settled.len() >= SETTLED_LIMIT {
@@ -60,14 +56,14 @@ impl Requests {
         self.settled.push_back(Settled { id: id.to_owned(), how, client });
     }
 
-    /// Why nobody can answer a request that is not open.
+    /// Why a request that is not open cannot be answered.
     pub(super) fn not_open(&self, id: &str) -> GatewayError {
         let Some(Settled { how, client, .. }) = self.settled.iter().find(|over| over.id == id)
         else {
             let message = format!("there is no open request {id} in this session");
             return GatewayError::new(ErrorCode::RequestNotFound, message);
         };
-        let message = format!("request {id} was settled before: {how}");
+        let message = format!("request {id} is already settled: {how}");
         let (details, message) = match client {
             None => (json!({ "requestId": id, "settled": how }), message),
             Some(client) => (
@@ -81,7 +77,6 @@ impl Requests {
         }
     }
 
-    /// It waits until the limit is answered.
     pub(super) fn hold(&mut self, raised: Raised) {
         self.held.push(raised);
     }
@@ -90,7 +85,7 @@ impl Requests {
         std::mem::take(&mut self.held)
     }
 
-    /// The same, of a call that the agent has shown to the gateway's own hook.
+    /// The same, for a call that the agent has shown to the gateway's own hook.
     pub(super) fn hold_call(&mut self, judged: Judged) {
         self.held_calls.push(judged);
     }
@@ -100,7 +95,7 @@ impl Requests {
     }
 }
 
-/// Refuses an answer that is none to what was asked.
+/// Refuses an answer that does not fit the request.
 pub(super) fn check_answer(raised: &Raised, answer: &Answer) -> Result<(), GatewayError> {
     let id = &raised.id;
     let message = match (raised.kind, answer) {

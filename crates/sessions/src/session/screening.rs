@@ -1,4 +1,4 @@
-//! Calls that the policy judges before the agent makes them, through the gateway's own hook.
+//! Judges calls through the gateway's own hook before the agent makes them.
 
 use agentwire_dialects::describe::CallFacts;
 use agentwire_dialects::tape::Judged;
@@ -13,7 +13,7 @@ use super::policy::{Disk, OnDisk, Policy, Screening};
 use super::state::Book;
 
 impl Actor {
-    /// Answers for the calls that the agent has shown. At a limit they wait for its answer.
+    /// Answers the calls that the agent has shown. While a limit waits for an answer, they wait too.
     pub(super) fn judge_calls(&mut self) {
         if !self.limits.is_waiting() {
             self.core.judged.append(&mut self.requests.take_held_calls());
@@ -49,11 +49,11 @@ impl Actor {
 
     fn answer_call(&mut self, judged: &Judged, output: &Value) {
         let settlement = Settlement::output(judged.request_id.as_str(), Json::of(output));
-        // An agent that is gone, or has taken it back, wants no answer.
+        // An agent that is gone, or has withdrawn the call, needs no answer.
         let _ = self.tape.command(NOBODY, &Command::Settle(settlement), &mut self.core);
     }
 
-    /// Says what rules say of the call, as a hook says it.
+    /// Answers with what the rules decide about the call, in a hook's format.
     fn screen(&mut self, judged: &Judged) {
         let output = match screening(&self.core.policy, &self.core.book, judged, &OnDisk) {
             Screening::Deny(rule) => {
@@ -70,7 +70,7 @@ impl Actor {
     }
 }
 
-/// What rules say of the call.
+/// What the rules decide about the call.
 pub(super) fn screening(
     policy: &Policy,
     book: &Book,

@@ -1,5 +1,5 @@
-//! How requests are settled: exactly once, by a rule, by the first client who answers, or by the gateway, which
-//! only ever denies.
+//! Settles requests: each exactly once, by a rule, by the first client that answers, or by the gateway,
+//! which only ever denies.
 
 use std::time::Duration;
 
@@ -18,11 +18,11 @@ use super::raised::{Asker, Raised};
 use super::requests::{asked, check_answer};
 
 impl Actor {
-    /// Applies the rules to what was raised; what they leave open waits for somebody.
+    /// Applies the rules to new requests. What they leave open waits for a client.
     pub(super) fn settle_raised(&mut self) {
         loop {
             self.judge_raised();
-            // What is denied may let something else be asked.
+            // A denial may lead to another request.
             if !self.phase.is_alone() || self.core.book.requests.is_empty() {
                 return;
             }
@@ -43,7 +43,7 @@ impl Actor {
                 }
                 let is_call =
                     raised.kind == RequestKind::Permission && raised.asker == Asker::Agent;
-                // Past a limit nothing runs until somebody has answered for it.
+                // Past a limit, nothing runs until the request about the limit is answered.
                 if is_call && self.limits.is_waiting() {
                     self.wait_for_answer(&raised.id);
                     self.requests.hold(raised);
@@ -75,13 +75,13 @@ impl Actor {
         }
     }
 
-    /// Denies all that waits for somebody: nobody is left. The turn goes on.
+    /// Denies everything that waits for a client, because no client is left. The turn continues.
     pub(super) fn deny_alone(&mut self) {
         let open: Vec<String> = self.core.book.requests.keys().cloned().collect();
         open.iter().for_each(|id| self.deny(id, "nobody is left to answer", false));
     }
 
-    /// No rule decides: whoever is there may, and so may hooks.
+    /// No rule decides, so a client or a hook may.
     pub(super) fn ask_somebody(&mut self, raised: &Raised) {
         self.wait_for_answer(&raised.id);
         self.core.raise_asking(raised);
@@ -93,7 +93,7 @@ impl Actor {
         }
     }
 
-    /// How long that request is waited for: of a hook that has a limit of its own, the shorter of both.
+    /// How long that request may wait: the shorter of the hook's own timeout and the general one.
     fn patience(&self, id: &str) -> Option<Duration> {
         let limits = [self.core.hooks.patience(id), self.plan.settings.timing.request];
         limits.into_iter().flatten().min()
@@ -116,7 +116,7 @@ impl Actor {
         }
     }
 
-    /// A client answers. The first answer wins; whoever comes later is told.
+    /// A client answers. The first answer wins; later ones get an error.
     pub(super) fn settle(
         &mut self,
         call: Call,
@@ -157,15 +157,15 @@ impl Actor {
         Ok(())
     }
 
-    /// The answer in one form. Refuses one to something else than was shown, and one that gives more than
-    /// its client may.
+    /// Converts the answer into one form. Refuses an answer to an input that differs from the request's,
+    /// and one that grants more than its client may.
     fn checked(&self, raised: &Raised, given: &Settlement) -> Result<Settlement, GatewayError> {
-        // What denies is taken, whatever it was shown.
+        // A denial is accepted, whatever the client was shown.
         let is_denied = given.behavior == Some(Behavior::Deny);
         let digest = given.input_digest.as_ref().filter(|_| !is_denied);
         if digest.is_some_and(|digest| *digest != raised.digest) {
             let id = &raised.id;
-            let message = format!("request {id} is not what the answer is for: its input differs");
+            let message = format!("the answer does not match request {id}: the input differs");
             return Err(GatewayError::new(ErrorCode::Conflict, message));
         }
         let settlement = self.as_shown(raised, one_form(given)?)?;
@@ -175,7 +175,6 @@ impl Actor {
         self.plain(raised, &settlement)
     }
 
-    /// Gives the answer to who asked.
     fn pass_on(
         &mut self,
         call: Call,
@@ -196,8 +195,8 @@ impl Actor {
         Ok(())
     }
 
-    /// Refuses an allow that changes what cannot be changed: the call that was shown must not run in place
-    /// of the one that is meant. An input that is given back as it was changes nothing.
+    /// Refuses an allow that changes an input which cannot be changed: the call that was shown must not run
+    /// in place of the one that is meant. Returning the input unchanged is fine.
     fn as_shown(
         &self,
         raised: &Raised,
@@ -211,7 +210,8 @@ impl Actor {
         if raised.input.as_ref().and_then(read) == read(&input) {
             return Ok(settlement);
         }
-        let what = "updatedInput: it runs the call as it was shown, or not at all; deny it instead";
+        let what =
+            "updatedInput: it runs the call as shown or not at all; deny the request instead";
         Err(GatewayError::unsupported(self.plan.agent.as_str(), what))
     }
 
@@ -235,13 +235,13 @@ impl Actor {
         updated: Option<&Json<'static>>,
     ) {
         let client = self.callers.current().name.clone().filter(|_| by == SettledBy::Client);
-        // The agent may have shown by itself that it is over.
+        // The agent may have settled it by itself.
         if self.core.book.requests.contains_key(&raised.id) {
             self.core.settled(raised, outcome, (by, client.as_deref()), reason, updated);
             if let Some(by) = client.as_deref() {
                 let session = self.core.book.record.summary.id.as_str();
                 let (request, outcome) = (raised.id.as_str(), outcome.as_str());
-                tracing::info!(session, request, by, outcome, "a request is answered");
+                tracing::info!(session, request, by, outcome, "request answered");
             }
         }
         self.core.hooks.permission_over(&raised.id);
@@ -253,7 +253,6 @@ impl Actor {
         self.requests.settled(&raised.id, how, client);
     }
 
-    /// Denies what waited too long.
     pub(super) fn deny_late(&mut self, now: Instant) {
         for id in self.requests.take_late(now) {
             let seconds = self.patience(&id).unwrap_or_default().as_secs();
@@ -261,14 +260,14 @@ impl Actor {
         }
     }
 
-    /// Denies everything that waits for somebody; the turn ends with it.
+    /// Denies every permission and question; the turn ends with them.
     pub(super) fn deny_all(&mut self, reason: &str) {
         self.deny_each(reason, |raised| {
             matches!(raised.kind, RequestKind::Permission | RequestKind::Question)
         });
     }
 
-    /// Denies what the agent wants of MCP servers.
+    /// Denies the agent's messages to MCP servers.
     pub(super) fn deny_messages(&mut self, reason: &str) {
         self.deny_each(reason, |raised| raised.asker == Asker::Relay);
     }
@@ -292,7 +291,7 @@ impl Actor {
         }
         let message = Some(reason.to_owned());
         let denial = Answer::Deny { message, interrupt: false, always: false };
-        // An agent that is gone cannot be told; the request is over all the same.
+        // An agent that is gone cannot get the answer. The request is settled anyway.
         let _ = match raised.asker {
             Asker::Agent => {
                 let settlement =
@@ -303,14 +302,13 @@ impl Actor {
             Asker::Trust => self.trust_answered(&denial),
             Asker::Relay => self.message_answered(&raised, denial),
         };
-        // A hook that can deny nothing is passed over.
+        // A hook that cannot deny anything is withdrawn.
         let is_denied = raised.kind != RequestKind::Hook || can_deny(raised.input.as_ref());
         let outcome = if is_denied { RequestOutcome::Denied } else { RequestOutcome::Withdrawn };
         self.close(&raised, outcome, SettledBy::Gateway, Some(reason), None);
     }
 
-    /// The session ends: what is still open is denied, hooks are withdrawn, and nobody is told but the
-    /// readers.
+    /// The session ends: what is still open is denied, hooks are withdrawn, and only the readers are told.
     pub(super) fn withdraw_all(&mut self, reason: &str) {
         let open: Vec<Raised> = self.core.book.requests.values().cloned().collect();
         for raised in open {
@@ -326,17 +324,17 @@ impl Actor {
     }
 }
 
-/// How the request ends by that answer, and what the call runs with if the answer changes it.
+/// How the answer settles the request, and the call's new input if the answer changes it.
 fn outcome<'a>(
     raised: &Raised,
     answer: &'a Answer,
     has_failed: bool,
 ) -> (RequestOutcome, Option<&'a Json<'static>>) {
     match answer {
-        // What is trusted is what was shown.
+        // The files as they were shown are trusted.
         Answer::Allow { .. } if raised.asker == Asker::Trust => (RequestOutcome::Allowed, None),
         Answer::Allow { updated_input, .. } => (RequestOutcome::Allowed, updated_input.as_ref()),
-        // The agent takes that for no answer.
+        // The agent treats that as no answer.
         Answer::Deny { .. } if has_failed && raised.kind == RequestKind::Hook => {
             (RequestOutcome::Withdrawn, None)
         }

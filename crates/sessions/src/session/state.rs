@@ -1,4 +1,4 @@
-//! What is known of a session, derived from its events alone: state, usage, and what is open.
+//! The state of a session, derived from its events alone: status, usage, and what is open.
 
 #[cfg(test)]
 mod tests;
@@ -19,63 +19,61 @@ use super::raised::{Asker, Raised, Tool};
 use crate::clock;
 use crate::store::{OpenBy, Record};
 
-/// How many things of a sort are remembered as open; an agent that opens more is told of all the
-/// same, only not closed by us.
+/// How many items of each kind are remembered as open. If an agent opens more, they are still reported, but
+/// the gateway does not close them.
 pub(super) const OPEN_LIMIT: usize = 4096;
 
-/// What is known of a session.
 #[derive(Debug)]
 pub(crate) struct Book {
     pub(crate) record: Record,
     agent_tools: &'static AgentTools,
-    /// Turns that earlier processes had: each translator counts from 1.
+    /// The turns of earlier processes, because each translator counts from 1.
     turns_before: u64,
-    /// Prompts that were taken and have no turn yet, by their ids.
+    /// The ids of accepted prompts that have no turn yet.
     promised: VecDeque<String>,
-    /// The agent takes several prompts into one turn.
+    /// The agent folds several prompts into one turn.
     folds_prompts: bool,
-    /// It tells what becomes of each.
+    /// The agent reports what happens to each prompt.
     tells_fates: bool,
     is_ready: bool,
     is_silent: bool,
-    /// The model has given a whole answer: an agent keeps no part of one.
+    /// The model has given a complete answer; an agent does not store a partial one.
     pub(super) has_answer: bool,
     /// Something waits for hooks that the gateway raised.
     is_hooked: bool,
-    /// What it must say that it opened.
+    /// The conversation that the agent must report it has opened.
     asked: Option<Wanted>,
-    /// Whether it said something else instead.
+    /// Whether it reported another one instead.
     refusal: Refusal,
     /// Open tool calls, for the rules.
     tools: BTreeMap<String, Tool>,
-    /// Open shell calls that may change the directory that the agent is in.
+    /// Open shell calls that may change the agent's directory.
     shells: BTreeSet<String>,
     /// Such a call has run.
     moved: bool,
-    /// Open requests.
     pub(super) requests: BTreeMap<String, Raised>,
-    /// What the running turn has cost so far, as far as the agent tells.
+    /// What the running turn has used so far, as far as the agent reports it.
     pub(super) running: Running,
-    /// Changed since the store last had it.
+    /// Changed since it was last stored.
     pub(super) changed: bool,
 }
 
-/// What the running turn has taken so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Running {
-    /// Calls of the model by the main agent.
+    /// Model calls by the main agent.
     pub(super) steps: u64,
     has_results: bool,
-    /// What the whole session has cost so far, as the agent counts.
+    /// The cost of the whole session so far, as the agent counts it.
     pub(super) total_cost: Option<f64>,
     pub(super) usage: TokenUsage,
-    /// What was reported of each message; a later report of it is all of it.
+    /// The usage reported for each message. A later report for a message replaces the earlier one.
     counted: BTreeMap<String, TokenUsage>,
 }
 
 impl Running {
     fn count(&mut self, message: Option<&Text<'_>>, usage: TokenUsage) {
-        // What is forgotten, and reported again, counts twice: a limit comes early rather than late.
+        // A forgotten message that is reported again counts twice: a limit is reached early rather than
+        // late.
         if self.counted.len() >= OPEN_LIMIT {
             self.counted.clear();
         }
@@ -84,23 +82,24 @@ impl Running {
     }
 }
 
-/// Whether the agent opened another conversation than it was to. From then on no id of it counts.
+/// Whether the agent opened a different conversation than requested. From then on, ids that it reports are
+/// ignored.
 #[derive(Debug, Default, PartialEq, Eq)]
 enum Refusal {
     #[default]
     None,
-    /// It did, for that reason, which nobody has heard yet.
+    /// It did, for this reason, which is not reported yet.
     Due(String),
     /// It did, and that is reported.
     Reported,
 }
 
-/// What a process must say of the conversation that it opens.
+/// What a process must report about the conversation that it opens.
 #[derive(Clone, Debug)]
 pub(super) enum Wanted {
-    /// That it is this one.
+    /// It is this one.
     Same(String),
-    /// That it is another: a copy of this one.
+    /// It is another one: a copy of this one.
     Copy(String),
 }
 
@@ -132,34 +131,33 @@ impl Book {
         }
     }
 
-    /// Of a session that nobody runs: its turns are told by the numbers they have.
+    /// For a session without a running process: turns are reported with the numbers they have.
     pub(crate) fn closing(record: Record) -> Self {
         Self { turns_before: 0, ..Self::new(record, &AgentTools::UNKNOWN, false) }
     }
 
-    /// A prompt is given to the agent: work is to come.
+    /// A prompt is given to the agent, so work is pending.
     pub(super) fn promise(&mut self, id: &str) {
         self.promised.push_back(id.to_owned());
         self.refresh();
     }
 
-    /// It is to come no longer: its turn has begun, or there will be none.
+    /// The prompt is no longer pending: its turn has started, or there will be none.
     pub(super) fn keep_promise(&mut self, id: &str) {
         self.promised.retain(|promised| promised != id);
         self.refresh();
     }
 
-    /// Prompts that have no turn yet.
     pub(super) fn waiting(&self) -> impl Iterator<Item = &String> {
         self.promised.iter()
     }
 
-    /// The process that starts must say that it opened that.
+    /// The starting process must report that it opened this conversation.
     pub(super) fn ask_for(&mut self, wanted: Option<Wanted>) {
         self.asked = wanted;
     }
 
-    /// Why what was resumed is not what was asked for, if it is not; once.
+    /// Why the resumed conversation is not the requested one, if it is not. Returned once.
     pub(super) fn take_refusal(&mut self) -> Option<String> {
         match std::mem::take(&mut self.refusal) {
             Refusal::Due(message) => {
@@ -173,7 +171,7 @@ impl Book {
         }
     }
 
-    /// The agent says which of its own sessions it has.
+    /// The agent reports which of its own sessions it has opened.
     fn told(&mut self, id: String) {
         if self.refusal != Refusal::None {
             return;
@@ -181,12 +179,12 @@ impl Book {
         match self.asked.take() {
             Some(Wanted::Same(asked)) if asked != id => {
                 self.refusal = Refusal::Due(format!(
-                    "the agent opened its session {id} in place of {asked}, which was to be resumed"
+                    "the agent opened its session {id} instead of resuming {asked}"
                 ));
             }
             Some(Wanted::Copy(asked)) if asked == id => {
                 self.refusal = Refusal::Due(format!(
-                    "the agent went on with its session {id} itself, which was to be copied"
+                    "the agent continued its session {id} instead of a copy of it"
                 ));
             }
             Some(_) | None => {
@@ -198,18 +196,18 @@ impl Book {
         }
     }
 
-    /// The agent takes prompts, whether it says so or not.
+    /// The agent accepts prompts, whether it says so or not.
     pub(super) fn ready(&mut self) {
         self.is_ready = true;
         self.refresh();
     }
 
-    /// Whether a turn runs or is to come.
+    /// Whether a turn runs or is pending.
     pub(super) fn is_busy(&self) -> bool {
         !self.promised.is_empty() || self.record.open.turn.is_some()
     }
 
-    /// Whether silence would mean something: a turn runs and waits for nobody.
+    /// Whether silence is suspicious: a turn runs and waits for nothing.
     pub(super) fn may_stall(&self) -> bool {
         let waits = |request: &Raised| match request.kind {
             RequestKind::Permission | RequestKind::Question | RequestKind::Hook => true,
@@ -222,7 +220,7 @@ impl Book {
             && !self.requests.values().any(waits)
     }
 
-    /// Whether something waits for hooks that the gateway raised.
+    /// Sets whether something waits for hooks that the gateway raised.
     pub(super) fn hooked(&mut self, is_hooked: bool) {
         if self.is_hooked != is_hooked {
             self.is_hooked = is_hooked;
@@ -230,7 +228,7 @@ impl Book {
         }
     }
 
-    /// The agent has said nothing for long, or speaks again.
+    /// The agent has been silent for long, or sends again.
     pub(super) fn silent(&mut self, is_silent: bool) {
         if self.is_silent != is_silent {
             self.is_silent = is_silent;
@@ -238,7 +236,7 @@ impl Book {
         }
     }
 
-    /// The process is gone; the next starts from nothing.
+    /// The process is gone, and the next one starts fresh.
     pub(super) fn process_ended(&mut self) {
         self.shells.clear();
         self.moved = false;
@@ -247,11 +245,11 @@ impl Book {
         self.refresh();
     }
 
-    /// Takes note of an event that raises no request, and puts the session's own count on its turn.
+    /// Records an event that does not raise a request, and puts the session's own count on its turn.
     pub(super) fn note(&mut self, draft: &mut Draft<'_>) {
         let main = draft.agent.parent.is_none();
         match &mut draft.kind {
-            // Most events are these; they change nothing that is kept.
+            // Most events are these. They change nothing that is stored.
             EventKind::TextChunk(_) | EventKind::ThinkingChunk(_) => return self.step(main),
             EventKind::ToolProgress(_)
             | EventKind::FileChanged(_)
@@ -316,7 +314,8 @@ impl Book {
         self.has_answer = true;
         self.turn_over(TurnEnd::Completed, Some(turn.usage), turn.cost_usd);
         if let Some(Wanted::Same(asked) | Wanted::Copy(asked)) = self.asked.take() {
-            self.refusal = Refusal::Due(format!("the agent never said that it resumed {asked}"));
+            self.refusal =
+                Refusal::Due(format!("the agent never reported that it resumed {asked}"));
         }
     }
 
@@ -361,29 +360,28 @@ impl Book {
         self.changed = true;
     }
 
-    /// A request waits from now on; the event of that number raises it.
+    /// Records an open request, which event `seq` raises.
     pub(super) fn open_request(&mut self, raised: Raised, seq: u64) {
         open(&mut self.record.open.requests, raised.id.clone(), &raised.agent, Some(seq));
         self.requests.insert(raised.id.clone(), raised);
         self.refresh();
     }
 
-    /// The kind of an open request.
     pub(super) fn asked_as(&self, id: &Text<'_>) -> Option<RequestKind> {
         self.requests.get(&*id.decode()).map(|request| request.kind)
     }
 
-    /// The number of a turn that the gateway itself tells of, as [`Self::note`] takes it.
+    /// The number for a turn that the gateway itself reports, as [`Self::note`] expects it.
     pub(super) fn own_turn(&self) -> u64 {
         self.record.summary.turns + 1 - self.turns_before
     }
 
-    /// That turn is over; the agent, which does not know of it, counts one less.
+    /// That turn has ended. The agent does not know about it, so its count is one lower.
     pub(super) fn own_turn_over(&mut self) {
         self.turns_before += 1;
     }
 
-    /// A request, with what is known of the call that it is about.
+    /// A request, with what is known about its call.
     pub(super) fn raised(
         &self,
         request: &RequestRaised<'_>,
@@ -433,7 +431,7 @@ impl Book {
         }
     }
 
-    /// A prompt joined a turn that runs, or there will be none for it.
+    /// A prompt joined a running turn, or there will be no turn for it.
     fn prompt_over(&mut self, status: &StatusChanged<'_>) {
         #[derive(serde::Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -453,19 +451,19 @@ impl Book {
         }
     }
 
-    /// The main agent speaks; after results of tools that is a further call of the model.
+    /// The main agent sends something. After tool results, that means another model call.
     fn step(&mut self, main: bool) {
         if main && std::mem::take(&mut self.running.has_results) {
             self.running.steps += 1;
         }
     }
 
-    /// Whether another call than this one may have left the directory.
+    /// Whether a call other than this one may have changed the directory.
     pub(super) fn has_moved(&self, call: Option<&str>) -> bool {
         self.moved || self.shells.iter().any(|id| Some(id.as_str()) != call)
     }
 
-    /// Whether that shell call leaves the agent where it is.
+    /// Whether that shell call leaves the agent in its directory.
     fn stays_put(&self, tool: &ToolStarted<'_>) -> bool {
         let facts = CallFacts {
             tool_name: Some(&tool.tool_name.decode()),
@@ -476,12 +474,10 @@ impl Book {
         stays_put(&self.agent_tools.describe(&facts))
     }
 
-    /// What is known of the agent's tools.
     pub(super) fn tools(&self) -> &'static AgentTools {
         self.agent_tools
     }
 
-    /// An open tool call.
     pub(super) fn tool(&self, id: &str) -> Option<&Tool> {
         self.tools.get(id)
     }
@@ -498,7 +494,7 @@ impl Book {
         self.record.summary.turn_over(end, usage, cost);
         self.record.open.turn = None;
         self.running = Running::default();
-        // Which of them it took into the turn, an old version does not say.
+        // An old version does not report which prompts it folded into the turn.
         if self.folds_prompts && !self.tells_fates {
             self.promised.clear();
         }

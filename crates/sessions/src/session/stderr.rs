@@ -1,5 +1,4 @@
-//! What an agent writes on stderr: kept as events, within bounds, and its last words for whoever asks
-//! why it ended.
+//! An agent's stderr: stored as events, within limits. Its last lines explain why the agent ended.
 
 use std::borrow::Cow;
 
@@ -8,27 +7,25 @@ use agentwire_dialects::tape::{Agent, Draft};
 use agentwire_protocol::event::Other;
 use agentwire_protocol::{Native, NativeLine, Stream, Text};
 
-/// The longest piece of a line that is one event.
+/// The longest piece of a line that becomes one event.
 const LINE_LIMIT: usize = 16 << 10;
 
-/// How much of one process is kept.
+/// How many bytes of one process are stored.
 const KEPT_LIMIT: usize = 1 << 20;
 
-/// How much of the end is remembered.
+/// How many bytes of the end are remembered.
 const TAIL_LIMIT: usize = 2 << 10;
 
-/// One process's stderr.
 #[derive(Debug, Default)]
 pub(super) struct Stderr {
     partial: Vec<u8>,
     kept: usize,
-    /// Bytes that were not kept.
     lost: u64,
     tail: Vec<u8>,
 }
 
 impl Stderr {
-    /// Takes the next bytes and gives each line that is whole, or as long as a piece may be.
+    /// Processes the next bytes, and passes on each line that is complete or as long as a piece may be.
     pub(super) fn feed(&mut self, mut bytes: &[u8], each: &mut dyn FnMut(&[u8], bool)) {
         while let Some(end) = memchr::memchr(b'\n', bytes) {
             let (line, rest) = bytes.split_at(end);
@@ -44,20 +41,18 @@ impl Stderr {
         }
     }
 
-    /// The stream is over.
     pub(super) fn end(&mut self, each: &mut dyn FnMut(&[u8], bool)) {
         if !self.partial.is_empty() {
             self.line(true, each);
         }
     }
 
-    /// How much was not kept.
     pub(super) fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// The last words, on one line: the last error that names itself so and what follows it, else the
-    /// end. Colours, the frames of a stack and what only points at a place are no words.
+    /// The last output, on one line: the last line that starts with "error" and what follows it, or else
+    /// the end. Colours, stack frames and lines that only point at a place are left out.
     pub(super) fn last_words(&self) -> Option<String> {
         const LINES: usize = 3;
         let text = String::from_utf8_lossy(&self.tail);
@@ -87,7 +82,7 @@ impl Stderr {
     }
 }
 
-/// A line without the sequences that colour it.
+/// A line without its colour sequences.
 fn plain(line: &str) -> String {
     let mut pieces = line.split("\u{1b}[");
     let mut text = pieces.next().unwrap_or_default().to_owned();
@@ -98,7 +93,6 @@ fn plain(line: &str) -> String {
     text.trim().to_owned()
 }
 
-/// The event of a line.
 pub(super) fn draft<'a>(
     dialect: &dyn AgentDialect,
     line: &'a [u8],

@@ -1,5 +1,5 @@
-//! Structured output for agents that have none of their own. The schema is added to each prompt, the
-//! answer is checked, and the agent is asked once more, in the same turn, if it does not match.
+//! Structured output for agents that do not support it themselves. The schema is added to each prompt, the
+//! answer is checked, and if it does not match, the agent is asked once more in the same turn.
 
 mod answer;
 mod bounds;
@@ -22,59 +22,56 @@ use crate::blocking::blocking;
 /// The name of the failure, as clients of Claude know it.
 pub(super) const FAILED: &str = "error_max_structured_output_retries";
 
-/// How long an answer may be that is checked.
+/// The longest answer that is checked, in bytes.
 const ANSWER_LIMIT: usize = 1 << 20;
 
-/// How many prompts may wait for the turn to end.
 const WAITING_LIMIT: usize = 1024;
 
-/// How many bytes these may have.
+/// How many bytes of prompts may wait for the turn to end.
 const WAITING_BYTES: usize = 64 << 20;
 
-/// The schema of a session, and how far its turn is.
+/// The schema of a session, and the state of its turn.
 #[derive(Debug)]
 pub(crate) struct Structured {
     validator: Arc<Validator>,
     weight: bounds::Weight,
     schema: Json<'static>,
-    /// What the main agent has said since its last tool call.
+    /// What the main agent has sent since its last tool call.
     answer: String,
-    /// It said more than is kept.
+    /// It sent more than is kept.
     is_overlong: bool,
     stage: Stage,
-    /// The turn's end waits until its answer is checked.
+    /// The end of the turn waits until its answer is checked.
     checking: Option<Checking>,
-    /// How many turns of the agent's were parts of another one.
+    /// How many of the agent's turns were parts of another turn.
     merged: u64,
-    /// Prompts that wait until the turn is over: the agent must not begin the next one before.
+    /// Prompts that wait until the turn has ended. The agent must not start the next one before.
     waiting: VecDeque<Entry>,
 }
 
-/// How far the turn is.
 #[derive(Debug)]
 enum Stage {
-    /// No answer was refused.
+    /// No answer was rejected.
     First,
-    /// The agent is to be asked again, for this reason.
+    /// The agent must be asked again, for this reason.
     Refused { spent: Box<Spent>, error: String },
-    /// It was asked again, and has not begun yet.
+    /// It was asked again, but has not started yet.
     Asked(Box<Spent>),
     /// It works on its second answer.
     Again(Box<Spent>),
 }
 
-/// A large answer is checked.
 #[derive(Debug)]
 enum Checking {
     Runs {
         turn: Box<TurnCompleted<'static>>,
         outcome: oneshot::Receiver<Judged>,
     },
-    /// Nobody waits for it any more.
+    /// The result is no longer needed.
     Dropped,
 }
 
-/// What the first part of a turn took.
+/// What the first part of a turn used.
 #[derive(Clone, Debug, Default)]
 struct Spent {
     turn_number: u64,
@@ -85,7 +82,7 @@ struct Spent {
 }
 
 impl Structured {
-    /// What the gateway has to see to; nothing, where no form is asked for or the agent sees to it.
+    /// The format that the gateway must enforce; `None` if no format is requested or the agent enforces it.
     pub(crate) fn new(
         capabilities: Capabilities,
         config: &SessionConfig,
@@ -99,7 +96,7 @@ impl Structured {
             GatewayError::new(ErrorCode::InvalidMessage, message)
         };
         if format.kind != "json_schema" {
-            return Err(invalid(format!("type is {:?}, it must be json_schema", format.kind)));
+            return Err(invalid(format!("type is {:?}; it must be json_schema", format.kind)));
         }
         let schema: serde_json::Value =
             format.schema.read().map_err(|error| invalid(format!("schema: {error}")))?;
@@ -128,7 +125,7 @@ impl Structured {
         }))
     }
 
-    /// What stands after a prompt.
+    /// The text after each prompt.
     pub(super) fn request(&self) -> String {
         format!(
             "Your final answer must be one JSON value that matches the JSON Schema below, with no \
@@ -137,24 +134,22 @@ impl Structured {
         )
     }
 
-    /// What the agent is sent when its answer is refused.
+    /// The prompt that the agent gets when its answer is rejected.
     fn retry(&self, error: &str) -> String {
         format!("Your last answer was not accepted: {error}.\n\n{}", self.request())
     }
 
-    /// Whether a prompt waits for the turn's end.
     pub(super) fn has_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// The ids of the prompts that wait.
     pub(super) fn waiting(&self) -> impl Iterator<Item = &String> {
         self.waiting.iter().filter_map(|entry| entry.prompt.message_id.as_ref())
     }
 }
 
 impl Spent {
-    /// With what another part of the turn took.
+    /// Adds what another part of the turn used.
     fn plus(
         &self,
         usage: TokenUsage,

@@ -1,4 +1,4 @@
-//! The agent's process, and what is to become of it: one for the session, or one for each turn.
+//! Holds the agent's process and plans its signals: one process per session, or one per turn.
 
 use std::time::Duration;
 
@@ -8,23 +8,22 @@ use super::agent::{Happening, Origin, Running};
 use super::escalation::Escalation;
 use crate::process::TreeSignal;
 
-/// Holds the process of a session.
 #[derive(Default)]
 pub(super) struct Supervisor {
     process: Option<Running>,
-    /// Signals that follow if it does not do what it must.
+    /// Signals that follow if the process does not react.
     escalation: Escalation,
-    /// What its next process goes on with.
+    /// The conversation that the next process continues.
     origin: Origin,
     due: Option<Due>,
 }
 
-/// What is to be started, once what led to it is durable.
+/// What to start, once the reason for it is durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
-    /// The agent: it is known whether the project is trusted, or its time has come.
+    /// The agent: it is known whether the project is trusted, or its start time has come.
     Agent,
-    /// The process of the next prompt.
+    /// The process for the next prompt.
     Process,
 }
 
@@ -45,12 +44,11 @@ impl Supervisor {
         self.process.is_some()
     }
 
-    /// A process runs.
     pub(super) fn started(&mut self, process: Running) {
         self.process = Some(process);
     }
 
-    /// The process has ended and all it said is read.
+    /// Returns the process once it has ended and all its output is read.
     pub(super) fn take_over(&mut self) -> Option<Running> {
         let process = self.process.take_if(|process| process.is_over());
         if process.is_some() {
@@ -59,7 +57,7 @@ impl Supervisor {
         process
     }
 
-    /// Nobody hears what it still says. A process that is dropped is killed; nothing starts any more.
+    /// Ignores further output. Dropping the process kills it. Nothing starts after this.
     pub(super) fn end(&mut self) {
         self.process = None;
         self.due = None;
@@ -71,41 +69,38 @@ impl Supervisor {
         }
     }
 
-    /// The turn was interrupted: if it has not ended by then, signals follow.
+    /// The turn was interrupted. If it has not ended at `at`, signals follow.
     pub(super) fn interrupted(&mut self, at: Instant, turn: Option<u64>) {
         self.escalation.interrupt(at, turn);
     }
 
-    /// The process is to end: that signal comes then, and stronger ones after it.
+    /// The process must end: `signal` is sent at `at`, and stronger ones follow.
     pub(super) fn end_by(&mut self, at: Instant, signal: TreeSignal) {
         self.escalation.end(at, signal);
     }
 
-    /// Nothing is done any more, or another turn runs: what an interrupt was for is reached.
+    /// If the agent is idle or another turn runs, the interrupt has reached its goal.
     pub(super) fn calm(&mut self, is_idle: bool, turn: Option<u64>) {
         self.escalation.calm(is_idle, turn);
     }
 
-    /// Whether a signal is to come.
     pub(super) fn awaits_signal(&self) -> bool {
         self.escalation.is_on()
     }
 
-    /// When the next signal comes.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.escalation.deadline()
     }
 
-    /// Sends the signal that is due; a stronger one comes after that pause.
+    /// Sends the signal that is due. A stronger one follows after `pause`.
     pub(super) fn send_due(&mut self, now: Instant, pause: Duration) {
         if let Some(signal) = self.escalation.due(now, pause) {
-            // What is paused hears no other.
+            // A paused process does not react to any other signal.
             self.signal(TreeSignal::Continue);
             self.signal(signal);
         }
     }
 
-    /// The conversation that the next process goes on with.
     pub(super) fn origin(&self) -> &Origin {
         &self.origin
     }
@@ -114,7 +109,7 @@ impl Supervisor {
         self.origin = Origin { resume: Some(id), fork: false };
     }
 
-    /// Something is to be started. The agent comes before the processes of its prompts.
+    /// Schedules a start. The agent starts before the processes of its prompts.
     pub(super) fn want(&mut self, due: Due) {
         if self.due != Some(Due::Agent) {
             self.due = Some(due);
@@ -125,7 +120,7 @@ impl Supervisor {
         self.due.take()
     }
 
-    /// The next that happens to the process. Cancelling it loses nothing.
+    /// The next thing that happens to the process. Cancel safe.
     pub(super) async fn next(&mut self, may_gather: bool) -> Happening {
         match &mut self.process {
             Some(process) => process.next(may_gather).await,

@@ -1,6 +1,6 @@
-//! Before the agent starts: it may have to wait, and the project's files that would make it run something
-//! are put to somebody, unless they are trusted as they are. Until that is settled, no process runs and
-//! commands wait.
+//! Before the agent starts, it may have to wait, and a request asks whether to trust the project's files
+//! that would make it run something, unless they are already trusted as they are. Until that is settled, no
+//! process runs and commands wait.
 
 #[cfg(test)]
 mod tests;
@@ -31,49 +31,45 @@ use super::supervisor::Due;
 use crate::slow_fs::look;
 use crate::trust::{Found, Ledger, Snapshot, Survey, Wish, survey};
 
-/// How many commands may wait.
 const WAITING: usize = 1024;
 
-/// How many bytes these may have.
 const WAITING_BYTES: usize = 256 << 20;
 
-/// How long what is remembered of them may take.
+/// How long reading or writing the remembered decisions may take.
 const LOOK: Duration = Duration::from_secs(10);
 
-/// Whether the project is trusted, and what waits for that.
+/// Whether the project is trusted, and what waits for that decision.
 pub(super) struct Trusting {
     wish: Wish,
     rest: Rest,
-    /// What somebody is asked about.
+    /// What the open request is about.
     asked: Option<Survey>,
     /// The answer, until it is acted on.
     answer: Option<bool>,
-    /// The files that were trusted or not there when the session began.
+    /// The files that were trusted or missing when the session started.
     state: Option<Snapshot>,
     waiting: VecDeque<(Call, Command)>,
     bytes: usize,
 }
 
-/// Whether the agent must not start yet, though nobody is asked.
+/// Whether the agent must not start yet, although no request is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rest {
-    /// For so long, from its beginning.
+    /// For this long, counted from the start of the session.
     Due(Duration),
-    /// Until then.
     Until(Instant),
     /// It may start.
     Over,
 }
 
-/// What follows from what was found.
+/// What follows from the files that were found.
 enum Verdict {
     /// There is nothing to trust.
     Nothing,
-    /// It is trusted.
     Trusted,
-    /// It is not, for that reason.
+    /// Not trusted, for this reason.
     Distrusted(&'static str),
-    /// Somebody must say.
+    /// A client must decide.
     Ask(Survey),
 }
 
@@ -90,12 +86,11 @@ impl Trusting {
         }
     }
 
-    /// Whether the agent waits for an answer, or for its time.
+    /// Whether the agent waits for an answer or for its start time.
     pub(super) fn is_waiting(&self) -> bool {
         self.asked.is_some() || self.rests_until().is_some()
     }
 
-    /// When it may start.
     pub(super) fn rests_until(&self) -> Option<Instant> {
         match self.rest {
             Rest::Until(until) => Some(until),
@@ -103,7 +98,7 @@ impl Trusting {
         }
     }
 
-    /// Ends the rest, if it is over by now.
+    /// Ends the rest if its time has passed. Returns whether it ended now.
     fn has_rested(&mut self, now: Instant) -> bool {
         let is_over = self.rests_until().is_some_and(|until| until <= now);
         if is_over {
@@ -112,13 +107,15 @@ impl Trusting {
         is_over
     }
 
-    /// Keeps a command until the agent starts, if there is room.
+    /// Holds a command until the agent starts, if there is room.
     fn keep(&mut self, call: Call, command: Command) -> Result<(), GatewayError> {
         let size = weight(&command);
         if self.waiting.len() >= WAITING || self.bytes + size > WAITING_BYTES {
             let message = match self.asked {
-                Some(_) => "too much waits until somebody says whether the directory is trusted",
-                None => "too much waits until the agent starts in the next minute",
+                Some(_) => {
+                    "too many commands wait for the decision whether the directory is trusted"
+                }
+                None => "too many commands wait until the agent starts in the next minute",
             };
             return Err(GatewayError::new(ErrorCode::Overloaded, message));
         }
@@ -127,13 +124,13 @@ impl Trusting {
         Ok(())
     }
 
-    /// All that waits, in order.
+    /// Takes all waiting commands, in order.
     fn take_waiting(&mut self) -> VecDeque<(Call, Command)> {
         self.bytes = 0;
         std::mem::take(&mut self.waiting)
     }
 
-    /// The prompts that wait; other commands stay.
+    /// Takes the waiting prompts; other commands stay.
     fn take_prompts(&mut self) -> Vec<Prompt> {
         let mut prompts = Vec::new();
         for (call, command) in self.take_waiting() {
@@ -148,22 +145,21 @@ impl Trusting {
         prompts
     }
 
-    /// Whether a prompt waits with it.
     pub(super) fn has_prompt(&self) -> bool {
         self.waiting.iter().any(|(_, command)| matches!(command, Command::Prompt(_)))
     }
 }
 
 impl Actor {
-    /// Starts the agent, or asks whether the project is trusted; not before its time.
+    /// Starts the agent or asks whether the project is trusted, but not before the start time.
     pub(super) async fn enter(&mut self) -> Result<(), GatewayError> {
         if let Rest::Due(rest) = self.trusting.rest {
             self.trusting.rest = Rest::Until(Instant::now() + rest);
             let agent = self.plan.agent.as_str();
             let seconds = rest.as_secs() + u64::from(rest.subsec_nanos() > 0);
             let message = format!(
-                "{agent} cannot go on with a session in the minute in which it began: it starts in \
-                 {seconds} s"
+                "{agent} cannot resume a session in the minute in which the session started; the agent \
+                 starts in {seconds} s"
             );
             let status = StatusChanged::new(Status::Waiting).message(Text::from(message));
             self.core.emit(status.details(Json::of(&json!({ "seconds": seconds }))));
@@ -173,14 +169,14 @@ impl Actor {
         self.follow(verdict).await
     }
 
-    /// The time has come for the agent to start.
+    /// The agent's start time has come.
     pub(super) fn end_rest(&mut self, now: Instant) {
         if self.trusting.has_rested(now) {
             self.supervisor.want(Due::Agent);
         }
     }
 
-    /// The agent's time has come; or the question is answered, and the answer durable.
+    /// The start time has come, or the request is answered and the answer is durable.
     pub(super) async fn go_in(&mut self) {
         let asked = self.trusting.asked.take();
         let answer = self.trusting.answer.take().unwrap_or(false);
@@ -189,7 +185,7 @@ impl Actor {
         }
         let verdict = match (answer, &asked) {
             (_, None) => self.judge(None).await,
-            // It may have changed while somebody thought about it.
+            // The files may have changed before the answer came.
             (true, Some(asked)) => self.judge(Some(asked)).await,
             (false, Some(_)) => Verdict::Distrusted("its files were not trusted"),
         };
@@ -207,7 +203,7 @@ impl Actor {
 
     async fn follow(&mut self, verdict: Verdict) -> Result<(), GatewayError> {
         match verdict {
-            // Where there is nothing to leave out, an agent that cannot leave it out can start.
+            // If there is nothing to leave out, even an agent that cannot leave it out may start.
             Verdict::Nothing => {
                 let is_left_out = self.trusting.wish == Wish::Distrust
                     && self.plan.dialect.starts_without_project()
@@ -226,7 +222,7 @@ impl Actor {
         Ok(())
     }
 
-    /// Looks at the files. `shown` is what somebody has just trusted.
+    /// Examines the files. `shown` is what a client has just trusted.
     async fn judge(&mut self, shown: Option<&Survey>) -> Verdict {
         let Some(found) = self.look().await else {
             return Verdict::Distrusted("its files could not be read in time");
@@ -253,7 +249,7 @@ impl Actor {
         Verdict::Trusted
     }
 
-    /// Looks at the files on a thread that may block. Nothing, if that takes too long.
+    /// Examines the files on a thread that may block. Returns `None` if that takes too long.
     async fn look(&mut self) -> Option<Survey> {
         let files = self.plan.dialect.project_files(&self.config);
         let directory = self.config.working_directory.as_deref().map(PathBuf::from);
@@ -320,7 +316,7 @@ impl Actor {
             allow_is_once: true,
             ..RequestRaised::new(id.as_str(), RequestKind::Permission, Some(Json::of(&input)))
         };
-        // No rule answers this, and no hook: only somebody can trust a project.
+        // No rule and no hook answers this: only a client can trust a project.
         self.core.ask(request, Asker::Trust);
         self.wait_for_answer(&id);
         self.trusting.asked = Some(found);
@@ -331,7 +327,7 @@ impl Actor {
             Answer::Allow { .. } => true,
             Answer::Deny { .. } => false,
             Answer::Answers(_) | Answer::HookOutput(_) => {
-                let message = "the question whether to trust a directory takes allow or deny";
+                let message = "answer TrustDirectory with allow or deny";
                 return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
             }
         };
@@ -369,7 +365,7 @@ impl Actor {
         Ok(())
     }
 
-    /// Whether the session's MCP servers are only there if the project is trusted.
+    /// Whether the session's MCP servers are only available if the project is trusted.
     fn servers_need_trust(&self) -> bool {
         let servers = self.config.mcp_servers.as_ref();
         self.plan.dialect.servers_need_trust() && servers.is_some_and(|servers| !servers.is_empty())
@@ -379,9 +375,9 @@ impl Actor {
         self.core.emit(StatusChanged::new(Status::Warning).message(Text::from(message)));
     }
 
-    /// Where each turn has a process of its own, the files may have changed since the last.
+    /// With one process per turn, the files may have changed since the last turn.
     pub(super) async fn check_again(&mut self) -> Result<(), GatewayError> {
-        // Whatever the files say is trusted.
+        // The files are trusted whatever they contain.
         if self.trusting.wish == Wish::TrustOnce {
             return Ok(());
         }
@@ -393,14 +389,15 @@ impl Actor {
             (Some(_), Some(_)) | (None, _) => {
                 self.distrust("its files changed during the session")
             }
-            // Nothing can be compared with it.
+            // There is nothing to compare with.
             (Some(_), None) => self.distrust(
-                "some of its files cannot be read completely, so nobody can tell whether they changed",
+                "some of its files cannot be read completely, so it is unknown whether they changed",
             ),
         }
     }
 
-    /// Keeps a command until the question is answered, or the agent may start. A prompt is taken at once.
+    /// Holds a command until the request is answered or the agent may start. A prompt is accepted
+    /// immediately.
     pub(super) fn wait_for_trust(
         &mut self,
         call: Call,
@@ -417,12 +414,11 @@ impl Actor {
         Ok(())
     }
 
-    /// Carries out a command that waited.
     fn release(&mut self, call: Call, command: Command) {
         if let Command::Prompt(prompt) = command {
             return self.release_prompt(prompt);
         }
-        // Whoever sent it may have been told that it took too long.
+        // Its caller may already have got a timeout.
         if self.callers.is_waiting(call)
             && let Err(error) = self.command(call, command)
         {
@@ -436,7 +432,7 @@ impl Actor {
         }
     }
 
-    /// Prompts that wait for the question are turns that failed.
+    /// Prompts that wait for the decision become failed turns.
     pub(super) fn fail_waiting(&mut self, failure: TurnFailure, reason: &str) {
         for prompt in self.trusting.take_prompts() {
             self.fail_prompt(prompt, failure, reason);
@@ -444,7 +440,8 @@ impl Actor {
     }
 }
 
-/// Whether what is found now is what was shown. Where files have no digest, nobody knows better.
+/// Whether the files found now are those that were shown. For files without a digest, only their paths can
+/// be compared.
 fn is_same(shown: &Survey, found: &Survey) -> bool {
     let digest = |file: &Found| (file.path.clone(), file.digest.clone());
     shown.files.iter().map(digest).eq(found.files.iter().map(digest))

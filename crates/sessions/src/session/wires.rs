@@ -1,5 +1,5 @@
-//! One corpus through every wire: the agent's line in, the verdict and the line on its stdin out. The
-//! same call gets the same verdict, whichever agent asks for it.
+//! Runs one corpus through every wire: the agent's line goes in, the verdict and the line on its stdin come
+//! out. The same call gets the same verdict, whichever agent asks for it.
 
 mod breaches;
 mod lines;
@@ -26,7 +26,7 @@ use lines::{WIRES, Wire, permission};
 
 const WORK: &str = "/srv/project";
 
-/// What an agent does, in the words of no agent.
+/// What an agent does, independent of any agent's format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Deed<'r> {
     Run(&'r str),
@@ -42,46 +42,45 @@ enum Deed<'r> {
     Spawn,
     ChangeMode,
     AskUser,
-    /// A tool that nobody knows, by its name.
+    /// An unknown tool, by its name.
     Other(&'r str),
 }
 
-/// What wires cannot say, or not so that the row means the same: the wire, the tool of a rule's row (or the
-/// rule and the tool) or the class of a mode's, and why. Every other row gets the same verdict everywhere.
+/// What wires cannot express, or not with the same meaning: the wire, the tool of a rule's row (or the rule
+/// and the tool) or the class of a mode's row, and why. Every other row gets the same verdict everywhere.
 const EXCEPT: &[(&str, &str, &str)] = &[
-    ("claude", "delete", "it deletes by commands"),
-    ("claude", "move", "it moves by commands"),
-    ("codex", "Read", "it reads by commands, and looks at images unasked"),
-    ("codex", "Grep", "it searches by commands"),
-    ("codex", "WebFetch", "it searches the web unasked"),
-    ("codex", "AskUserQuestion", "its questions are no permissions"),
+    ("claude", "delete", "it deletes with commands"),
+    ("claude", "move", "it moves with commands"),
+    ("codex", "Read", "it reads with commands, and looks at images without asking"),
+    ("codex", "Grep", "it searches with commands"),
+    ("codex", "WebFetch", "it searches the web without asking"),
+    ("codex", "AskUserQuestion", "its questions are not permissions"),
     ("codex", "NewTool", "its tools are a fixed list"),
     ("codex", "Write Edit", "one tool writes and edits, and the rule is for both"),
-    ("codex", "read", "it reads by commands, and looks at images unasked"),
-    ("codex", "search", "it searches by commands"),
-    ("codex", "network", "it searches the web unasked"),
-    ("codex", "think", "it plans unasked"),
-    ("codex", "agent", "it starts subagents unasked"),
-    ("codex", "mode", "its modes are the client's"),
-    ("codex", "question", "its questions are no permissions"),
-    ("gemini", "WebFetch", "it tells no address, so that a rule with a host asks"),
-    ("gemini", "Write Edit", "its names are others, and the rule is for the class"),
-    ("gemini", "delete", "it deletes by commands"),
-    ("gemini", "move", "it moves by commands"),
-    ("acp", "WebFetch", "of its calls that fetch no host is read"),
+    ("codex", "read", "it reads with commands, and looks at images without asking"),
+    ("codex", "search", "it searches with commands"),
+    ("codex", "network", "it searches the web without asking"),
+    ("codex", "think", "it plans without asking"),
+    ("codex", "agent", "it starts subagents without asking"),
+    ("codex", "mode", "the client sets its modes"),
+    ("codex", "question", "its questions are not permissions"),
+    ("gemini", "WebFetch", "it reports no address, so a rule with a host asks"),
+    ("gemini", "Write Edit", "it uses other names, and the rule is for the class"),
+    ("gemini", "delete", "it deletes with commands"),
+    ("gemini", "move", "it moves with commands"),
+    ("acp", "WebFetch", "the host of its fetch calls is not read"),
     ("acp", "Write Edit", "calls are known by their kinds, and the rule is for the class"),
-    ("acp", "AskUserQuestion", "its questions are no permissions"),
-    ("acp", "question", "its questions are no permissions"),
+    ("acp", "AskUserQuestion", "its questions are not permissions"),
+    ("acp", "question", "its questions are not permissions"),
 ];
 
-/// What came of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Came {
-    /// It was allowed, and the agent was told so.
+    /// It was allowed, and the agent got that answer.
     Allowed,
-    /// It was denied, and the agent was told so.
+    /// It was denied, and the agent got that answer.
     Denied,
-    /// Somebody is asked, and the agent was told nothing.
+    /// A client is asked, and the agent got no answer.
     Asked,
 }
 
@@ -107,14 +106,13 @@ fn config(mode: ApprovalMode, allowed: &[&str], blocked: &[&str]) -> SessionConf
     }
 }
 
-/// A session without a process: what an actor does with its lines, and nothing else.
+/// A session without a process: it does what an actor does with the agent's lines, and nothing else.
 struct Session {
     tape: Tape,
     core: Core,
     policy: Policy,
 }
 
-/// A disk without links.
 fn no_links(path: &Path) -> PathBuf {
     path.to_path_buf()
 }
@@ -144,17 +142,16 @@ impl Session {
         }
     }
 
-    /// What is written to the agent's stdin.
     fn written(&mut self) -> Vec<Value> {
         let effects = std::mem::take(&mut self.core.effects).into_iter();
         let lines = effects.filter_map(|effect| match effect {
-            Effect::Write(line) => Some(serde_json::from_str(&line).expect("a line is JSON")),
+            Effect::Write(line) => Some(serde_json::from_str(&line).expect("a line is valid JSON")),
             _ => None,
         });
         lines.collect()
     }
 
-    /// The agent asks; the verdict is given, and goes to its stdin.
+    /// The agent asks; the verdict is made and goes to its stdin.
     fn ask(&mut self, wire: &Wire, lines: &[Value]) -> Came {
         self.hear(lines);
         self.written();
@@ -186,7 +183,8 @@ impl Session {
     }
 }
 
-/// What comes of each way in which the agent may ask for it, which must be one; `None` if it cannot.
+/// The result of each way in which the agent may ask for it. All ways must have the same result; `None` if
+/// the agent cannot ask for it.
 fn came(wire: &Wire, policy: &Policy, deed: Deed<'_>) -> Option<Came> {
     let ways = (wire.asks)(deed);
     let came = ways.iter().map(|lines| Session::new(wire.dialect, policy).ask(wire, lines));
@@ -199,10 +197,10 @@ fn came(wire: &Wire, policy: &Policy, deed: Deed<'_>) -> Option<Came> {
 fn policy(wire: &Wire, mode: ApprovalMode, allowed: &[&str], blocked: &[&str]) -> Policy {
     let config = config(mode, allowed, blocked);
     let home = Some(Path::new("/home/user"));
-    Policy::new(wire.dialect.tools(), &config, home).expect("rules that can be understood")
+    Policy::new(wire.dialect.tools(), &config, home).expect("valid rules")
 }
 
-/// Commands under one rule each: what a trick must not reach, and what ordinary work must.
+/// Commands under one rule each: tricks that must not pass, and ordinary work that must.
 #[test]
 fn every_command_is_judged_alike_over_every_wire() {
     const COMMANDS: &str = include_str!("../../tests/commands.txt");
@@ -231,10 +229,10 @@ fn every_command_is_judged_alike_over_every_wire() {
         }
     }
     assert!(count > 2000, "{count} rows are run");
-    assert!(wrong.is_empty(), "{} are judged otherwise:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(wrong.is_empty(), "{} are judged differently:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Shell text that no typical rule and no mode but `autoAll` may let run unasked.
+/// Shell text that no typical rule and no mode except `autoAll` may let run without asking.
 #[test]
 fn no_bypass_runs_over_any_wire() {
     const TYPICAL: &[&str] = &[
@@ -259,12 +257,12 @@ fn no_bypass_runs_over_any_wire() {
         let mode_alone = policy(wire, ApprovalMode::AskDangerous, &[], &[]);
         for line in lines.clone() {
             let (policy, command) = match line.split_once(' ') {
-                // A rule with `*` gives it to the agent.
+                // A rule with `*` would grant it to the agent.
                 Some(("mode", command)) => (&mode_alone, command.to_owned()),
                 Some(("json", json)) => {
                     (&with_rules, serde_json::from_str(json).expect("a JSON string"))
                 }
-                // From Codex it is the command that is wrapped.
+                // From Codex, it is the wrapped command itself.
                 Some(("wrapper", _)) if wire.name == "codex" => continue,
                 Some(("wrapper", command)) => (&with_rules, command.to_owned()),
                 _ => (&with_rules, line.to_owned()),
@@ -275,9 +273,9 @@ fn no_bypass_runs_over_any_wire() {
     }
 }
 
-/// A row of a table of docs/policy.md.
+/// A row of a table in docs/policy.md.
 struct Row {
-    /// By which of these a wire may be excepted.
+    /// The names by which a wire may be excepted.
     names: Vec<String>,
     deed: Deed<'static>,
     policy: Box<dyn Fn(&Wire) -> Policy>,
@@ -285,14 +283,14 @@ struct Row {
     shown: String,
 }
 
-/// The cells of each row of the table that has this head.
+/// The cells of each row of the table with this head.
 fn cells(head: &str) -> Vec<Vec<&'static str>> {
     const DOCUMENT: &str = include_str!("../../../../docs/policy.md");
     let lines = DOCUMENT.lines().skip_while(|line| *line != head).skip(2);
     let rows = lines.take_while(|line| line.starts_with("| "));
     let cell = |cell: &'static str| {
         let cell = cell.trim();
-        // Spaces within the ticks are part of the example.
+        // Spaces within the backticks are part of the example.
         cell.strip_prefix('`').and_then(|cell| cell.strip_suffix('`')).unwrap_or(cell)
     };
     let rows: Vec<Vec<&str>> =
@@ -379,7 +377,7 @@ fn the_tables_of_the_document_hold_over_every_wire() {
                 continue;
             }
             assert!(is_right, "{}: {}: {came:?}", wire.name, row.shown);
-            // What a rule denies is stopped where it runs unasked, too.
+            // What a rule denies is also stopped if it runs without asking.
             for lines in (wire.runs)(row.deed) {
                 let mut session = Session::new(wire.dialect, &policy);
                 session.hear(&lines);
@@ -393,10 +391,10 @@ fn the_tables_of_the_document_hold_over_every_wire() {
         }
     }
     let all: BTreeSet<_> = EXCEPT.iter().map(|(wire, what, _)| (*wire, *what)).collect();
-    assert_eq!(needed, all, "what is excepted without need");
+    assert_eq!(needed, all, "unneeded exceptions");
 }
 
-/// A call over ACP that says more than its kind does asks; what agents really send beside it does not.
+/// An ACP call that says more than its kind does asks. What agents really send in addition does not.
 #[test]
 fn what_an_acp_call_says_beside_its_input_counts() {
     const IN: &str = "/srv/project/a";
@@ -464,5 +462,5 @@ fn what_an_acp_call_says_beside_its_input_counts() {
             }
         }
     }
-    assert!(wrong.is_empty(), "{} are judged otherwise:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(wrong.is_empty(), "{} are judged differently:\n{}", wrong.len(), wrong.join("\n"));
 }

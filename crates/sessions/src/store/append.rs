@@ -3,8 +3,8 @@
 use super::{Append, StoreError};
 
 impl Append {
-    /// Whether this follows what is known of its session: the last event kept, and the owner.
-    /// Gives the last event after it.
+    /// Checks that this follows what is known about its session: the last stored event, and the owner.
+    /// Returns the last event after it.
     pub(super) fn check(&self, known: Option<(u64, Option<&str>)>) -> Result<u64, StoreError> {
         let summary = &self.record.summary;
         let (last, owner) = known.unwrap_or_default();
@@ -17,7 +17,7 @@ impl Append {
             )));
         }
         let Some(batch) = &self.batch else {
-            // Its owner may not have heard yet that it was deleted.
+            // The owner may not know yet that it was deleted.
             if known.is_none() && summary.last_seq > 0 {
                 return Err(StoreError::Conflict(format!(
                     "failed to append to session {}: it was deleted",
@@ -29,7 +29,7 @@ impl Append {
         batch.check()?;
         if batch.first != last + 1 {
             return Err(StoreError::Conflict(format!(
-                "failed to append to session {}: events from {} do not follow {last}, the last kept",
+                "failed to append to session {}: events from {} do not follow {last}, the last stored",
                 summary.id, batch.first
             )));
         }
@@ -38,10 +38,9 @@ impl Append {
 }
 
 impl StoreError {
-    /// A key that was kept before.
     pub(super) fn used(key: &str) -> Self {
         Self::Conflict(format!(
-            "failed to append: the key {key:?} was used before; ask what it was answered"
+            "failed to append: the key {key:?} was used before; look up its answer"
         ))
     }
 }

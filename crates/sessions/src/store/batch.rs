@@ -5,12 +5,11 @@ use memchr::memchr_iter;
 use super::{Batch, StoreError};
 
 impl Batch {
-    /// The number of the last event.
     pub fn last(&self) -> u64 {
         self.first.saturating_add(self.count).saturating_sub(1)
     }
 
-    /// The events: number and line, without its `\n`.
+    /// The number and line of each event, without the `\n`.
     pub fn events(&self) -> impl Iterator<Item = (u64, &[u8])> {
         let mut start = 0;
         let lines = memchr_iter(b'\n', &self.lines).map_while(move |end| {
@@ -21,7 +20,7 @@ impl Batch {
         (self.first..).zip(lines)
     }
 
-    /// The events after that number, if there are any. The bytes are shared, not copied.
+    /// The events after `seq`, if there are any. The bytes are shared, not copied.
     pub fn after(&self, seq: u64) -> Option<Self> {
         if seq < self.first {
             return Some(self.clone());
@@ -38,7 +37,7 @@ impl Batch {
         })
     }
 
-    /// Numbers and lines must agree, or what is read back could not be told apart.
+    /// Numbers and lines must agree, or the events could not be separated when read back.
     pub(super) fn check(&self) -> Result<(), StoreError> {
         let lines = memchr_iter(b'\n', &self.lines).count();
         let sound = self.first > 0

@@ -1,5 +1,5 @@
-//! Events that were kept and cannot be given any more: each has a place in the log, and an event there
-//! says so.
+//! Events that were stored and cannot be read any more: each keeps its place in the log, where an event
+//! reports the loss.
 
 use agentwire_protocol::event::ErrorEvent;
 use agentwire_protocol::{Event, Json, MAIN_AGENT, SessionId, Text};
@@ -7,32 +7,28 @@ use serde::Serialize;
 
 use super::Batch;
 
-/// How many events are given at once.
+/// How many replacement events a batch holds.
 const AT_ONCE: u64 = 256;
 
-/// A run of events that cannot be given.
+/// A run of events that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gap {
-    /// The number of the first.
     pub from: u64,
-    /// The number of the last.
+    /// The last event, inclusive.
     pub to: u64,
-    /// What is wrong with them.
     pub why: Why,
 }
 
-/// What is wrong with events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Why {
-    /// They are not what was written.
+    /// The events are not what was written.
     Damaged,
-    /// They are not there.
     Missing,
 }
 
 impl Why {
-    /// The code of the events that stand in for them.
+    /// The code of the events that replace them.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Damaged => "damaged",
@@ -48,8 +44,8 @@ struct Details {
 }
 
 impl Gap {
-    /// Some events that stand in for these, from that number on. They are the same whenever they are
-    /// read: `time` is one that the session has for good.
+    /// Replacement events, from number `first` on. They are the same whenever they are read: `time` never
+    /// changes for a session.
     pub(super) fn batch(&self, session: &SessionId, first: u64, time: &str) -> Batch {
         let last = self.to.min(first.saturating_add(AT_ONCE - 1));
         let mut lines = Vec::new();

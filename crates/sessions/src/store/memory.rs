@@ -1,4 +1,4 @@
-//! A store that lives as long as the process: for tests, and for those who want no traces.
+//! A store that lives as long as the process: for tests, and for users who want nothing on disk.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,6 @@ use agentwire_protocol::{SessionId, SessionState};
 
 use super::{Append, Batch, Filter, Record, Store, StoreError};
 
-/// Keeps logs in memory.
 #[derive(Debug, Default)]
 pub struct Memory {
     kept: Mutex<Kept>,
@@ -15,11 +14,11 @@ pub struct Memory {
 
 #[derive(Debug, Default)]
 struct Kept {
-    /// By the order in which they began.
+    /// In the order in which they started.
     sessions: BTreeMap<u64, Session>,
     orders: HashMap<SessionId, u64>,
     begun: u64,
-    /// The session and the answer of each key.
+    /// The session and the answer for each key.
     keys: HashMap<String, (u64, String)>,
 }
 
@@ -30,7 +29,6 @@ struct Session {
 }
 
 impl Memory {
-    /// An empty store.
     pub fn new() -> Self {
         Self::default()
     }
@@ -117,7 +115,7 @@ impl Store for Memory {
         Ok(free)
     }
 
-    /// No other process can see this store, and what this one runs its log knows.
+    /// No other process can see this store, and the log knows what this process runs.
     fn is_alive(&self, _owner: &str) -> bool {
         false
     }
@@ -150,7 +148,7 @@ impl Kept {
         self.sessions.get_mut(self.orders.get(id)?)
     }
 
-    /// Whether all can be kept, one after the other; nothing is changed.
+    /// Checks that all can be stored, one after the other; changes nothing.
     fn check(&self, appends: &[&Append]) -> Result<(), StoreError> {
         let mut ends: HashMap<&SessionId, (u64, Option<&str>)> = HashMap::new();
         let mut keys = HashSet::new();

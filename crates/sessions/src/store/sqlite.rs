@@ -27,22 +27,22 @@ pub use self::scan::{Checked, Damage};
 use super::{Append, Batch, Filter, Record, Store, StoreError};
 use crate::owner;
 
-/// The log is copied back into the database beside the appends, but can begin anew only at a moment
-/// when nobody reads. Where readers leave no such moment, one is made when the log is this long.
+/// The write-ahead log is copied back into the database while appends continue, but it can restart only at
+/// a moment without readers. If readers leave no such moment, one is forced when the log is this long.
 const LOG_LIMIT: u64 = 64 * 1024 * 1024;
 
-/// How long appends stand still for that, at most.
+/// How long appends wait for that, at most.
 const LOG_WAIT: Duration = Duration::from_secs(1);
 
-/// How long those who only came to read wait for others who write.
+/// How long callers that actually want to read wait for other writers.
 const SOON: Duration = Duration::from_millis(200);
 
-/// How often they look meanwhile whether this process still writes.
+/// How often they check meanwhile whether this process still writes.
 const GLANCE: Duration = Duration::from_millis(5);
 
-/// Keeps logs in `agentwire.db` in a data directory.
+/// Stores logs in `agentwire.db` in a data directory.
 ///
-/// What deleted sessions took is used again by later events; the file does not shrink.
+/// Later events reuse the space of deleted sessions; the file does not shrink.
 #[derive(Debug)]
 pub struct Sqlite {
     directory: PathBuf,
@@ -58,33 +58,30 @@ pub struct Sqlite {
 struct Writer {
     connection: Connection,
     log: PathBuf,
-    /// The length of the log at which it is next begun anew.
+    /// The length at which the write-ahead log is next restarted.
     log_limit: u64,
 }
 
-/// How a database is set up and how large it is.
+/// The setup and size of a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// The file.
     pub path: PathBuf,
-    /// SQLite's version.
     pub sqlite: &'static str,
-    /// The version of the tables.
     pub schema: u32,
     /// `wal`.
     pub journal_mode: String,
     /// 2 is `FULL`.
     pub synchronous: u32,
-    /// Bytes of the file.
+    /// Size of the file.
     pub bytes: u64,
     /// Bytes of the file that are free for new events.
     pub free_bytes: u64,
-    /// Bytes of the write-ahead log.
+    /// Size of the write-ahead log.
     pub log_bytes: u64,
 }
 
 impl Sqlite {
-    /// Opens the store of a data directory, and makes both if there is none.
+    /// Opens the store of a data directory, and creates both if needed.
     pub fn open(directory: &Path) -> Result<Self, StoreError> {
         let (directory, path, mut connection) = connect::open(directory)?;
         let wanted = checkpoint::watch(&mut connection).map_err(failed("open the store"))?;
@@ -104,15 +101,15 @@ impl Sqlite {
         })
     }
 
-    /// How it is set up, for those who ask what is wrong.
+    /// The state of the store, for diagnosis.
     pub fn status(&self) -> Result<Status, StoreError> {
-        // `synchronous` is a setting of the connection that writes.
+        // `synchronous` is a setting of the writing connection.
         rows::status(&self.writer().connection, &self.path)
             .map_err(failed("read the state of the store"))
     }
 
-    /// Reads all there is and tells what is damaged or missing. `progress` hears how many of all sessions
-    /// are read.
+    /// Reads everything and reports what is damaged or missing. `progress` is called with the number of
+    /// sessions read, and of all sessions.
     pub fn check(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Checked, StoreError> {
         self.readers
             .with(|connection| scan::check(connection, progress))
@@ -123,7 +120,8 @@ impl Sqlite {
         lock(&self.writer)
     }
 
-    /// Keeps one append if nobody in this process writes, and waits so long for other processes.
+    /// Stores one append if nothing else in this process writes. Waits for other processes up to
+    /// `patience`.
     fn append_within(&self, append: &Append, patience: Duration) -> Option<Result<(), StoreError>> {
         let mut writer = match self.writer.try_lock() {
             Ok(writer) => writer,
@@ -158,7 +156,7 @@ impl Store for Sqlite {
     }
 
     fn append_at_once(&self, append: &Append) -> Option<Result<(), StoreError>> {
-        // Another process that writes is not waited for.
+        // Does not wait for another process that writes.
         self.append_within(append, Duration::ZERO)
     }
 
@@ -169,10 +167,10 @@ impl Store for Sqlite {
             match self.append_within(append, left) {
                 Some(kept) => return kept,
                 None if left.is_zero() => {
-                    let text = "failed to append: the store is being written; try again";
+                    let text = "failed to append: the store is busy; try again";
                     return Err(StoreError::Busy(text.to_owned()));
                 }
-                // A lock of the standard library cannot be waited for with a limit.
+                // A standard library lock has no wait with a timeout.
                 None => thread::park_timeout(GLANCE),
             }
         }
@@ -212,7 +210,7 @@ impl Store for Sqlite {
             .with(|connection| Ok(rows::remembered(connection, key)))
             .map_err(rows::Refusal::Sqlite)
             .flatten()
-            .map_err(|refusal| refusal.told("look for a key"))
+            .map_err(|refusal| refusal.told("look up a key"))
     }
 
     fn forget_key(&self, key: &str) -> Result<(), StoreError> {
@@ -234,8 +232,8 @@ impl Store for Sqlite {
         owner::is_alive(&self.directory, owner)
     }
 
-    /// Sessions are gone at once; their events are removed in steps, so that appends of others go
-    /// on between. Steps that a crash cut off are done by the next call.
+    /// Sessions are gone at once. Their events are removed in steps, so that other appends can run between
+    /// them. If a crash interrupts the steps, the next call completes them.
     fn delete(&self, sessions: &[SessionId]) -> Result<(), StoreError> {
         self.writer().change("delete sessions", |transaction| {
             for session in sessions {
@@ -272,14 +270,14 @@ impl Store for Sqlite {
 }
 
 impl Writer {
-    /// One transaction: all of it or nothing.
+    /// Runs one transaction: all of it or nothing.
     fn change<T>(
         &mut self,
         what: &'static str,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, rows::Refusal>,
     ) -> Result<T, StoreError> {
         let error = failed(what);
-        // Immediate: a transaction that began as a reader could not wait for another writer.
+        // Immediate: a transaction that started as a reader could not wait for another writer.
         let transaction = self
             .connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
@@ -289,8 +287,8 @@ impl Writer {
         Ok(done)
     }
 
-    /// Begins a log anew that is too long. Failing here is harmless: the events are durable, and it is
-    /// tried again.
+    /// Restarts a write-ahead log that is too long. A failure is harmless: the events are durable, and it
+    /// is tried again.
     fn limit_log(&mut self) {
         let length = connect::length(&self.log);
         if length < self.log_limit {

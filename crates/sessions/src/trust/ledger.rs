@@ -1,5 +1,5 @@
-//! What is trusted, kept in the data directory: one file for each agent and directory, replaced as a
-//! whole, so that several processes can share them.
+//! What is trusted, stored in the data directory: one file per agent and directory, replaced as a whole, so
+//! that several processes can share them.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -15,13 +15,12 @@ use super::survey::hex;
 use super::{Snapshot, covers};
 use crate::clock;
 
-/// How many states of a directory are remembered, so that one can go back and forth between branches.
+/// How many states of a directory are remembered, so that you can switch between branches.
 const STATES: usize = 16;
 
-/// How large such a file may be.
+/// Maximum size of such a file.
 const FILE_LIMIT: u64 = 16 << 20;
 
-/// What is trusted.
 #[derive(Clone, Debug)]
 pub struct Ledger {
     place: PathBuf,
@@ -31,18 +30,15 @@ pub struct Ledger {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Entry {
-    /// The agent's name.
     pub agent: String,
-    /// The directory's real path.
+    /// The real path of the directory.
     pub directory: String,
-    /// When somebody last trusted it.
     pub trusted_at: String,
-    /// The states that are trusted, the newest last.
+    /// The trusted states, newest last.
     pub states: Vec<Snapshot>,
 }
 
 impl Ledger {
-    /// The one in that data directory.
     pub fn new(data_dir: &Path) -> Self {
         Self { place: data_dir.join("trust") }
     }
@@ -50,7 +46,7 @@ impl Ledger {
     /// Whether these files were trusted as they are.
     pub(crate) fn trusts(&self, agent: AgentType, directory: &str, found: &Snapshot) -> bool {
         let entry = read(&self.path(agent, directory));
-        // Names may collide by design; the entry says whose it is.
+        // File names may collide by design; the entry says whose it is.
         entry.is_some_and(|entry| {
             entry.agent == agent.as_str()
                 && entry.directory == directory
@@ -58,7 +54,7 @@ impl Ledger {
         })
     }
 
-    /// Remembers that these files are trusted. It is durable when this returns.
+    /// Remembers that these files are trusted. This is durable when the call returns.
     pub(crate) fn remember(
         &self,
         agent: AgentType,
@@ -84,7 +80,6 @@ impl Ledger {
         File::open(&self.place)?.sync_all()
     }
 
-    /// All that is trusted.
     pub fn entries(&self) -> Vec<Entry> {
         let files = fs::read_dir(&self.place).into_iter().flatten().flatten();
         let files = files.map(|file| file.path());
@@ -94,7 +89,7 @@ impl Ledger {
         entries
     }
 
-    /// Forgets what is trusted in that directory, for every agent, and says for how many.
+    /// Forgets what is trusted in this directory for every agent. Returns for how many.
     pub fn revoke(&self, directory: &str) -> io::Result<usize> {
         let mut count = 0;
         for agent in AgentType::ALL {
@@ -113,7 +108,7 @@ impl Ledger {
     }
 }
 
-/// An entry that cannot be read is none: somebody is asked again.
+/// An entry that cannot be read does not count: someone is asked again.
 fn read(path: &Path) -> Option<Entry> {
     let found = fs::symlink_metadata(path).ok()?;
     if !found.is_file() || found.len() > FILE_LIMIT {

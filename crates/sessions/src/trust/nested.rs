@@ -1,5 +1,5 @@
-//! Finds the directories below a project that have a directory of an agent in them. No directory is passed over:
-//! an agent can work on files in any of them. If there are too many, that is reported.
+//! Finds the directories below a project that contain an agent's directory. None is skipped, because an
+//! agent can work on files in any of them. If there are too many, that is reported.
 
 use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::fs::{self, FileType};
@@ -11,12 +11,11 @@ use std::time::{Duration, Instant};
 use super::survey::PATIENCE;
 use crate::path_walk::{is_mount, reach};
 
-/// How much is looked at.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Entries of directories.
+    /// How many directory entries are looked at.
     pub(crate) entries: usize,
-    /// Time. It is shorter than the time for the whole survey.
+    /// How long the search may take. Shorter than the limit for the whole survey.
     pub(crate) time: Duration,
 }
 
@@ -26,7 +25,7 @@ impl Default for Limits {
     }
 }
 
-/// Calls `found` with each directory that has one of these in it, and says what was left out.
+/// Calls `found` with each directory that contains one of `names`. Returns what was left out.
 pub(super) fn walk<'t>(
     tops: impl Iterator<Item = &'t Path>,
     names: &BTreeSet<&str>,
@@ -35,7 +34,7 @@ pub(super) fn walk<'t>(
 ) -> Option<&'static str> {
     let end = Instant::now() + limits.time;
     let mut directories: VecDeque<PathBuf> = tops.map(Path::to_owned).collect();
-    // What is in the project is shown by its own path, so links come last.
+    // Files in the project are shown by their own path, so links come last.
     let mut links = VecDeque::new();
     let mut seen = HashSet::new();
     let mut count = 0;
@@ -43,9 +42,9 @@ pub(super) fn walk<'t>(
         let directory = directories.pop_front();
         let is_link = directory.is_none();
         let at = directory.or_else(|| links.pop_front())?;
-        // These alone lead onto another file system.
+        // Only these lead onto another file system.
         if (is_link || is_mount(&at)) && reach(&at, PATIENCE).is_none() {
-            return Some("not all of it was looked at: a directory does not answer");
+            return Some("the search is incomplete: a directory does not answer");
         }
         let Ok(metadata) = fs::metadata(&at) else { continue };
         if !metadata.is_dir() || !seen.insert((metadata.dev(), metadata.ino())) {
@@ -53,21 +52,21 @@ pub(super) fn walk<'t>(
         }
         let entries = match fs::read_dir(&at) {
             Ok(entries) => entries,
-            // The agent cannot list it either, but may open what is in it.
+            // The agent cannot list it either, but may open files in it.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 found(&at);
                 continue;
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            Err(_) => return Some("not all of it was looked at: a directory cannot be read"),
+            Err(_) => return Some("the search is incomplete: a directory cannot be read"),
         };
         for entry in entries {
             let Ok(entry) = entry else {
-                return Some("not all of it was looked at: a directory cannot be read");
+                return Some("the search is incomplete: a directory cannot be read");
             };
             count += 1;
             if count > limits.entries || Instant::now() > end {
-                return Some("not all of it was looked at: there are too many files");
+                return Some("the search is incomplete: there are too many files");
             }
             let Ok(kind) = entry.file_type() else { continue };
             if !can_lead_on(kind) {

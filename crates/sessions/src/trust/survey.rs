@@ -1,5 +1,5 @@
-//! Looks for a project's files that make an agent run something. What is found was written by anybody:
-//! reading is bounded, and never waits for a pipe or a device.
+//! Looks for a project's files that make an agent run something. Anyone may have written them: reading is
+//! bounded, and never waits for a pipe or a device.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirEntry, File, OpenOptions};
@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 use super::{Snapshot, covers, nested};
 use crate::path_walk::reach;
 
-/// How much of a file is read to show what it says.
+/// How much of a file is read to show its content.
 const SHOWN_LIMIT: u64 = 1 << 20;
 
 /// How much of a file is read for its digest.
@@ -29,10 +29,10 @@ const TOTAL_LIMIT: u64 = 256 << 20;
 /// How many files of a project count.
 const FILES: usize = 512;
 
-/// How many entries of directories are looked at.
+/// How many directory entries are looked at.
 const ENTRIES: usize = 20_000;
 
-/// How many bytes are shown of all files.
+/// How many bytes of all files are shown.
 const SHOWN_TOTAL: usize = 256 << 10;
 
 /// How many words of commands are looked up.
@@ -41,38 +41,35 @@ const WORDS: usize = 4096;
 /// How deep directories are searched.
 const DEPTH: usize = 32;
 
-/// How long another thread may have been waiting for a file system that a link leads to.
+/// How long another thread may already have been waiting for a file system that a link leads to.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What was found.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Survey {
     /// The files that count, by path.
     pub(crate) files: Vec<Found>,
-    /// What was left out, if anything: then the rest says nothing of it.
+    /// What was left out, if anything. Then the rest does not cover it.
     pub(crate) left_out: Option<&'static str>,
 }
 
-/// Whether a file is enough to ask.
+/// Whether a file alone is reason enough to ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Weight {
-    /// It is.
     Enough,
-    /// It matters beside others that may name it.
+    /// It matters only together with others that may name it.
     Beside,
 }
 
-/// A file of a project.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Found {
-    /// From the directory, if it is in it.
+    /// Relative to the directory, if it is inside.
     pub(crate) path: String,
     /// SHA-256 of its content, in hex.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) digest: Option<String>,
     /// What it would run or set.
     pub(crate) runs: Vec<String>,
-    /// The file that it is a link to.
+    /// The target, if the file is a link.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) link: Option<String>,
     /// Why it has no digest, or is not shown.
@@ -81,7 +78,6 @@ pub(crate) struct Found {
 }
 
 impl Survey {
-    /// Whether there is nothing to trust.
     pub(crate) fn is_empty(&self) -> bool {
         self.files.is_empty() && self.left_out.is_none()
     }
@@ -95,14 +91,14 @@ impl Survey {
         self.files.iter().map(digest).collect()
     }
 
-    /// Whether everything found is in that earlier state.
+    /// Whether everything found is part of this earlier state.
     pub(crate) fn is_within(&self, state: &Snapshot) -> bool {
         self.snapshot().is_some_and(|found| covers(state, &found))
     }
 }
 
 /// Looks for the files in a directory, in further ones, above the first and below all. The user's home
-/// directory is not a project: what is in it is the user's own.
+/// directory is not a project: its files are the user's own.
 pub(crate) fn survey(
     files: &[ProjectFile],
     directory: &Path,
@@ -121,7 +117,7 @@ pub(super) fn survey_within(
 ) -> Survey {
     let home = home.map(|home| home.canonicalize().unwrap_or_else(|_| home.to_owned()));
     let mut search = Search { home, ..Search::new(directory) };
-    // A link by that name may lead nowhere, and is no repository to every agent.
+    // A link with this name may lead nowhere, and not every agent takes it for a repository.
     let is_git = |found: fs::Metadata| found.is_dir() || found.is_file();
     let repository =
         directory.ancestors().find(|at| at.join(".git").symlink_metadata().is_ok_and(is_git));
@@ -149,7 +145,7 @@ pub(super) fn survey_within(
     search.done()
 }
 
-/// The last directory on the way up that is looked at. Nothing, if that is the root.
+/// The last directory on the way up that is looked at. `None` if that is the root.
 pub(super) fn top<'p>(
     above: Above,
     directory: &'p Path,
@@ -163,16 +159,15 @@ pub(super) fn top<'p>(
     }
 }
 
-/// A search under way.
 struct Search<'s> {
     root: &'s Path,
     home: Option<PathBuf>,
     found: BTreeMap<PathBuf, (Found, Weight)>,
-    /// Words of commands, with the directory of the file that has them.
+    /// Words of commands, with the directory of the file that contains them.
     words: BTreeSet<(PathBuf, String)>,
     entries: usize,
     bytes: u64,
-    /// How much is shown so far.
+    /// How many bytes are shown so far.
     shown: usize,
     left_out: Option<&'static str>,
 }
@@ -234,7 +229,7 @@ impl<'s> Search<'s> {
         let Some((mut found, text)) = self.open(path) else { return };
         let reading = match &text {
             Some(text) => file.read(text),
-            // What it says is not known, so it counts.
+            // Its content is unknown, so it counts.
             None => Reading { counts: true, ..Reading::default() },
         };
         let weight = match (file.form, reading.counts) {
@@ -252,7 +247,7 @@ impl<'s> Search<'s> {
         self.shown += reading.runs.iter().map(String::len).sum::<usize>();
         found.runs = match self.shown <= SHOWN_TOTAL {
             true => reading.runs,
-            false => vec!["is not shown, there is too much; read the file".to_owned()],
+            false => vec!["is not shown because there is too much; read the file".to_owned()],
         };
         self.keep(path, found, weight);
     }
@@ -265,7 +260,7 @@ impl<'s> Search<'s> {
         self.found.insert(path.to_owned(), (found, weight));
     }
 
-    /// A file with its digest, and its text if that can be shown. Nothing, if there is no such file.
+    /// A file with its digest, and its text if that can be shown. `None` if there is no such file.
     fn open(&mut self, path: &Path) -> Option<(Found, Option<String>)> {
         let mut found =
             Found { path: self.near(path), digest: None, runs: Vec::new(), link: None, note: None };
@@ -273,7 +268,7 @@ impl<'s> Search<'s> {
             found.note = Some("cannot be read: its file system does not answer".to_owned());
             return Some((found, None));
         }
-        // A link that leads nowhere is no file to the agent either.
+        // A link that leads nowhere is not a file for the agent either.
         let metadata = match fs::metadata(path) {
             Ok(metadata) => metadata,
             Err(error) if is_missing(&error) => return None,
@@ -314,7 +309,7 @@ impl<'s> Search<'s> {
 
     fn read(&mut self, path: &Path) -> io::Result<(String, Option<String>)> {
         let unfit = |why: &str| io::Error::new(io::ErrorKind::InvalidInput, why);
-        // Opening a pipe that nobody writes to must not wait.
+        // Opening a pipe that nobody writes to must not block.
         let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
         if !fs::metadata(path)?.is_file() {
             return Err(unfit("it is not a regular file"));
@@ -351,13 +346,13 @@ impl<'s> Search<'s> {
         Ok((hex(&hash.finalize()), text))
     }
 
-    /// Scripts of the project that commands name are what would run: they count too.
+    /// Scripts of the project that commands name would run: they count too.
     fn named(&mut self) {
         for (at, word) in std::mem::take(&mut self.words) {
             let Some(word) = placed(&word) else { continue };
             for base in [at.as_path(), self.root] {
                 let path = plain(&base.join(word));
-                // What lies outside, such as the system's programs, no project can change.
+                // A project cannot change what lies outside, such as the system's programs.
                 let is_inside = path.starts_with(base) && path != base;
                 if is_inside
                     && !self.found.contains_key(&path)
@@ -392,7 +387,7 @@ fn placed(word: &str) -> Option<&str> {
     (!word.is_empty() && word.len() < 1024 && !word.contains(['\0', '$', '*'])).then_some(word)
 }
 
-/// A path without `.` and `..`, as it is written.
+/// A path without `.` and `..`, resolved by name only.
 fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -405,7 +400,7 @@ fn plain(path: &Path) -> PathBuf {
     plain
 }
 
-/// Whether a path ends so. Some file systems make no difference between capitals and small letters.
+/// Whether a path has this ending. Some file systems ignore case.
 fn has_ending(path: &Path, ending: &str) -> bool {
     let path = path.as_os_str().as_encoded_bytes();
     let start = path.len().checked_sub(ending.len());
@@ -413,13 +408,13 @@ fn has_ending(path: &Path, ending: &str) -> bool {
     end.is_some_and(|end| end.eq_ignore_ascii_case(ending.as_bytes()))
 }
 
-/// Whether it is a directory or leads to one, as far as can be said.
+/// Whether it is a directory or leads to one, as far as can be determined.
 fn is_directory(entry: &DirEntry) -> bool {
     match entry.file_type() {
         Ok(kind) if kind.is_symlink() => {
             let path = entry.path();
             let answers = reach(&path, PATIENCE).is_some();
-            // One that does not answer is reported as a directory.
+            // A link that does not answer is reported as a directory.
             !answers || fs::metadata(&path).is_ok_and(|found| found.is_dir())
         }
         kind => kind.is_ok_and(|kind| kind.is_dir()),

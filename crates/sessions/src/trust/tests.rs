@@ -1,4 +1,4 @@
-//! What is found in a project, and what is remembered of it.
+//! What is found in a project, and what is remembered about it.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -21,7 +21,7 @@ fn put(root: &Path, path: &str, text: &str) {
     fs::write(path, text).unwrap();
 }
 
-/// A project's directory by its real path.
+/// A project directory, by its real path.
 fn project() -> (tempfile::TempDir, std::path::PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().canonicalize().unwrap().join("project");
@@ -257,10 +257,10 @@ fn directories_that_are_not_looked_at_are_a_reason_to_ask() {
     for found in [within(AgentType::Claude, 10, long), within(AgentType::Acp, 1000, Duration::ZERO)]
     {
         assert!(!found.is_empty());
-        assert!(found.left_out.is_some_and(|why| why.starts_with("not all of it was looked at")));
+        assert!(found.left_out.is_some_and(|why| why.starts_with("the search is incomplete")));
         assert!(found.snapshot().is_none(), "nothing can be remembered of it");
     }
-    // These read nothing below.
+    // These agents read nothing below.
     for agent in [AgentType::Codex, AgentType::Gemini] {
         assert!(within(agent, 10, Duration::ZERO).is_empty());
     }
@@ -279,14 +279,14 @@ fn what_cannot_be_read_is_told_and_never_waited_for() {
     symlink("/dev/zero", &pipe).unwrap();
     assert!(look(AgentType::Claude, &root).snapshot().is_none());
     fs::remove_file(&pipe).unwrap();
-    // A link is followed and told; one that leads nowhere is no file.
+    // A link is followed and reported; one that leads nowhere is not a file.
     symlink("nowhere", &pipe).unwrap();
     assert!(look(AgentType::Claude, &root).is_empty());
     put(&root, "nowhere", "{}");
     let found = look(AgentType::Claude, &root);
     assert!(found.files[0].link.as_deref().is_some_and(|link| link.ends_with("/nowhere")));
     assert!(found.snapshot().is_some());
-    // A directory of that name is none either.
+    // Neither is a directory with that name.
     fs::create_dir(root.join(".env")).unwrap();
     assert!(look(AgentType::Gemini, &root).is_empty());
 }
@@ -331,7 +331,7 @@ fn what_is_shown_is_bounded() {
     let found = look(AgentType::Gemini, &root);
     let shown: usize = found.files.iter().flat_map(|file| &file.runs).map(String::len).sum();
     assert!(shown < 300 << 10, "{shown}");
-    assert_eq!(found.files[4].runs, ["is not shown, there is too much; read the file"]);
+    assert_eq!(found.files[4].runs, ["is not shown because there is too much; read the file"]);
     assert!(found.snapshot().is_some(), "all have a digest");
     let words: Vec<String> = (0..5000).map(|at| format!("w{at}")).collect();
     put(
@@ -369,7 +369,7 @@ fn what_is_trusted_is_kept_for_an_agent_and_a_directory() {
     assert_eq!((entries.len(), entries[0].states.len()), (1, 16));
     let file = fs::read_dir(place.path().join("trust")).unwrap().next().unwrap().unwrap();
     assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-    // What is damaged is trusted no more.
+    // A damaged entry is no longer trusted.
     fs::write(file.path(), "{").unwrap();
     assert!(!ledger.trusts(AgentType::Claude, "/p", &state("n19")));
     assert_eq!(ledger.revoke("/p").unwrap(), 1);

@@ -1,4 +1,4 @@
-//! Codex cannot go round the rules either: by not asking, or by asking for something else.
+//! Codex cannot bypass the rules either: not by not asking, nor by asking for something else.
 
 use agentwire_protocol::event::{EventKind, RequestOutcome, SettledBy, TurnFailure};
 use agentwire_protocol::{AgentType, SessionConfig};
@@ -60,7 +60,7 @@ async fn a_denied_call_of_codex_that_runs_unasked_fails_the_turn() {
         let output = json!({ "method": "item/mcpToolCall/progress",
             "params": { "threadId": "t1", "itemId": "c1", "message": "x" } });
         let begun = [both[0].clone(), output];
-        // It ends and the turn does not; both end; nothing ends; only the turn does.
+        // The item ends and the turn does not; both end; nothing ends; only the turn ends.
         let runs = [(&both[..], false), (&both[..], true), (&begun[..], false), (&both[..1], true)];
         for (turn, ends) in runs {
             let mode = MODES[at % MODES.len()];
@@ -86,7 +86,7 @@ async fn a_denied_call_of_codex_that_runs_unasked_fails_the_turn() {
             assert_eq!(told, 1, "{rule}");
         }
     }
-    // What no rule denies goes on.
+    // What no rule denies continues.
     let turn =
         [item("started", "inProgress", &shell("ls")), item("completed", "completed", &shell("ls"))];
     let config = json!({ "approvalMode": "ask", "blockedTools": ["Bash(rm:*)", "Edit"] });
@@ -95,7 +95,8 @@ async fn a_denied_call_of_codex_that_runs_unasked_fails_the_turn() {
     session.end().await;
 }
 
-/// Rules that deny see what is asked for and what the call said; where these differ, nothing else allows.
+/// Rules that deny see both what is asked for and what the call said; where these differ, nothing else
+/// allows.
 #[tokio::test]
 async fn a_request_is_judged_with_what_its_call_started_as() {
     let ls = json!({ "command": "ls", "cwd": "/w" });

@@ -1,4 +1,5 @@
-//! The gateway decides, and an agent that speaks ACP, or Codex, cannot go round it: scripts in the place of agents.
+//! The gateway decides, and an agent that speaks ACP, or Codex, cannot bypass it. Scripts act as the
+//! agents.
 #![expect(
     clippy::indexing_slicing,
     clippy::panic,
@@ -52,7 +53,6 @@ fn update(mut update: Value, kind: &str) -> Value {
     json!({ "jsonrpc": "2.0", "method": "session/update", "params": { "sessionId": "s1", "update": update } })
 }
 
-/// A call of that status.
 fn call(status: &str, more: Value) -> Value {
     let mut call = more;
     call["toolCallId"] = "c1".into();
@@ -86,7 +86,7 @@ fn raw(kind: &str, raw: &Value) -> Value {
     json!({ "title": "x", "kind": kind, "rawInput": raw })
 }
 
-/// Calls that a rule denies, and that rule.
+/// Calls that a rule denies, each with its rule.
 fn denied() -> Vec<(&'static str, Value)> {
     vec![
         ("Bash(rm:*)", shell("rm -rf x")),
@@ -116,12 +116,12 @@ fn denied() -> Vec<(&'static str, Value)> {
 
 const MODES: [&str; 4] = ["ask", "askDangerous", "autoEdit", "autoAll"];
 
-/// What an agent does before it has an answer is judged by the mode that holds then.
+/// What an agent does before it has an answer is judged by the mode in force then.
 #[tokio::test]
 async fn a_call_that_has_run_before_its_answer_fails_the_turn() {
     let done = update(json!({ "toolCallId": "c1", "status": "completed" }), "tool_call_update");
     let turn = vec![call("pending", shell("make")), permission(shell("make")), done];
-    // Each turn has a call of its own.
+    // Each turn has its own call.
     let script = Script::new(turn, true).text();
     let script = script.replace("<<'TURN'", "<<TURN").replace("\"c1\"", "\"c$prompt\"");
     let start = async |mode: ApprovalMode| {
@@ -173,7 +173,7 @@ async fn a_denied_call_that_runs_unasked_fails_the_turn() {
             assert_eq!(told, 1, "{rule}");
         }
     }
-    // What no rule denies goes on.
+    // What no rule denies continues.
     let script = Script::new(vec![call("completed", shell("ls"))], true);
     let config = json!({ "approvalMode": "ask", "blockedTools": ["Bash(rm:*)", "Edit"] });
     let mut session = script.start(config).await;
@@ -199,7 +199,7 @@ async fn a_rule_holds_in_every_mode() {
     }
 }
 
-/// What is not beyond doubt inside is for somebody to decide, and all of it is shown.
+/// Someone has to decide what is not clearly inside, and sees all of it.
 #[tokio::test]
 async fn all_of_a_call_is_judged() {
     let first = |kind: &str, more: Value| {
@@ -268,8 +268,8 @@ async fn all_of_a_call_is_judged() {
     }
 }
 
-/// Nothing in an input leads outside unasked, and kinds that contradict each other ask, in whatever
-/// order they are said.
+/// Nothing in an input leads outside without asking, and kinds that contradict each other ask, in whatever
+/// order they come.
 #[tokio::test]
 async fn no_field_and_no_kind_hides_what_a_call_does() {
     let started = |kind: &str, more: Value| {
@@ -482,7 +482,7 @@ async fn a_mode_that_approves_is_the_gateways() {
     session.end().await;
 }
 
-/// A turn that reaches a budget ends with it, and the agent is never told `allows`.
+/// A turn that reaches a budget ends with it, and the agent never receives `allows`.
 async fn keeps_limit(mut session: Session, is_reached: bool, asks: bool, allows: &str) {
     if !is_reached {
         session.completed().await;
@@ -507,7 +507,7 @@ async fn keeps_limit(mut session: Session, is_reached: bool, asks: bool, allows:
     session.end().await;
 }
 
-/// An agent that says what the session has cost so far: that counts before its next call.
+/// An agent that reports the session's cost so far: the cost counts before its next call.
 #[tokio::test]
 async fn a_budget_holds_before_the_next_call() {
     for (cost, is_reached) in [(0.5, true), (0.4, false)] {

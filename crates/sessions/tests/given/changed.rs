@@ -1,4 +1,5 @@
-//! What a request says beforehand of its answers: whether an allow can change the call, or be kept.
+//! What a request says in advance about its answers: whether an allow can change the call, or be
+//! remembered.
 
 use agentwire_protocol::command::Remember;
 use agentwire_protocol::event::{EventKind, RequestOutcome};
@@ -24,7 +25,7 @@ async fn a_changed_input_that_the_agent_cannot_take_runs_nothing() {
         // It is still open, and nothing has run.
         assert_eq!(session.handle.summary().open_requests, 1);
         assert!(!session.heard().contains("accept") && !session.heard().contains("once"));
-        // Given back as it was shown, it is no change.
+        // Returned as it was shown, it is not a change.
         let shown = request.input.as_ref().map(|input| input.read().unwrap());
         session.settle(allow(&shown.unwrap_or(Value::Null))).await.unwrap();
         let settled = session.settled(&id).await;
@@ -49,7 +50,7 @@ async fn an_agent_that_takes_another_input_is_not_said_to_refuse_it() {
     session.end().await;
 }
 
-/// A changed call that a rule may deny is as little allowed as one that it denies.
+/// A changed call that a rule may deny is not allowed, just like one that it denies.
 #[tokio::test]
 async fn a_changed_input_in_doubt_is_refused() {
     let asks = r#"        say '{"type":"control_request","request_id":"p1","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"touch made"},"tool_use_id":"toolu_1"}}' ;;"#;
@@ -90,7 +91,7 @@ async fn a_changed_input_in_doubt_is_refused() {
 
 #[tokio::test]
 async fn a_request_says_whether_an_allow_can_be_kept() {
-    // Codex gives a reason where it wants more than to run the command.
+    // Codex gives a reason if it wants more than to run the command.
     let more = CODEX.1.to_owned();
     let plain = more.replace("\\\"reason\\\":\\\"why\\\",", "");
     let several = plain.replace("touch made", "touch made && ls");

@@ -1,4 +1,4 @@
-//! Prompts that are longer than the agent takes.
+//! Prompts that are longer than the agent accepts.
 
 use agentwire_protocol::{AgentType, Command, ErrorCode, Prompt, SessionConfig};
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ async fn a_prompt_beyond_the_agents_limit_is_refused_with_the_limit() {
         send(letter.repeat(limit)).await.unwrap();
         session.end().await;
     }
-    // Where none is known, there is none.
+    // If no limit is known, there is none.
     let session = Session::start(ACP, SessionConfig::default(), "").await;
     let long = Command::Prompt(Prompt::text("s".repeat(9 << 20)));
     session.handle.send(long).await.unwrap();

@@ -1,4 +1,4 @@
-//! What the gateway gives agents without it: a form of answers, a wait before a resume, limits.
+//! What the gateway adds for agents that lack it: structured answers, a wait before a resume, limits.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod changed;

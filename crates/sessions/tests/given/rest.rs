@@ -1,4 +1,4 @@
-//! Before Gemini starts. A session that may not go on before the next minute waits by itself.
+//! Before Gemini starts: a session that must not resume before the next minute waits by itself.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ async fn until<T>(cursor: &mut Events, pick: impl Fn(&EventKind<'static>) -> Opt
     }
 }
 
-/// A gateway whose Gemini is a script, and a directory to work in.
+/// A gateway whose Gemini is a script, and a working directory.
 async fn gateway() -> (tempfile::TempDir, Hub, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let program = dir.path().join("agent.sh");
@@ -55,7 +55,8 @@ fn new(work: &Path) -> NewSession {
     new
 }
 
-/// A session that began an hour ago and whose agent made its own just now, resumed; and what it says since.
+/// A resumed session that started an hour ago and whose agent created its own session just now; and its
+/// events since.
 async fn resumed(dir: &Path, hub: Hub, work: &Path) -> (Hub, SessionHandle, Events) {
     let session = hub.start(new(work)).await.unwrap();
     let mut cursor = hub.events(session.id(), 0).await.unwrap();
@@ -68,10 +69,10 @@ async fn resumed(dir: &Path, hub: Hub, work: &Path) -> (Hub, SessionHandle, Even
     drop(hub);
     let store = Sqlite::open(&dir.join("data")).unwrap();
     let mut record = store.session(&id).unwrap().unwrap();
-    // The agent told its id after it had made the session.
+    // The agent reported its id after it had created the session.
     assert!(record.native_since.as_ref().unwrap() >= &record.summary.created_at);
     record.summary.created_at = clock::ago(Duration::from_secs(3600));
-    // So that the minute of the clock cannot end while this test runs.
+    // So that the clock minute cannot end while this test runs.
     let soon = clock::nanoseconds(&clock::now()).unwrap() + 20_000_000_000;
     let soon = jiff::Timestamp::from_nanosecond(soon.into()).unwrap();
     record.native_since = Some(soon.to_string());
@@ -97,7 +98,7 @@ async fn mcp_servers_are_not_lost_where_the_project_is_not_trusted() {
         new.config = serde_json::from_value(config).unwrap();
         new
     };
-    // With nothing to leave out, it starts as if it were trusted.
+    // With nothing to leave out, it starts as if the folder were trusted.
     let session = hub.start(new()).await.unwrap();
     session.send(Command::Stop).await.unwrap();
     std::fs::write(work.join(".env"), "GEMINI_API_KEY=x\n").unwrap();
@@ -155,7 +156,7 @@ async fn a_resume_in_the_first_minute_of_the_agents_session_waits_and_can_be_sto
     assert_eq!(again.summary().state, SessionState::Starting);
     let query = Command::Query { method: "supportedModels".to_owned(), args: Vec::new() };
     let error = again.send(query).await.unwrap_err();
-    let message = "gemini has not started yet: it waits for the next minute";
+    let message = "gemini has not started yet; it starts in the next minute";
     assert_eq!((error.code, error.message.as_str()), (ErrorCode::Conflict, message));
     again.send(Command::Interrupt { cancel_queued: false }).await.unwrap();
     let failed = until(&mut cursor, |kind| match kind {
@@ -169,7 +170,7 @@ async fn a_resume_in_the_first_minute_of_the_agents_session_waits_and_can_be_sto
         _ => None,
     });
     assert_ne!(ended.await, SessionEndReason::Failed);
-    // The agent never heard of it.
+    // The agent never received it.
     let heard = std::fs::read_to_string(work.join("heard")).unwrap();
     assert!(!heard.contains("session/load"), "{heard}");
     hub.shutdown().await;

@@ -1,4 +1,4 @@
-//! Structured output of agents that have none.
+//! Structured output for agents that do not support it.
 
 use agentwire_protocol::command::Delivery;
 use agentwire_protocol::event::{EventKind, Status, TurnCompleted, TurnFailure};
@@ -19,7 +19,7 @@ fn config(driver: Option<&str>) -> SessionConfig {
     serde_json::from_value(json!({ "outputFormat": format, "driver": driver })).unwrap()
 }
 
-/// The same, of a session that fails at its limits.
+/// The same for a session that fails at its limits.
 fn limited(max_turns: Option<u32>, max_budget_tokens: Option<u64>) -> SessionConfig {
     let on_limit = Some(OnLimit::Fail);
     SessionConfig { max_turns, max_budget_tokens, on_limit, ..config(None) }
@@ -35,7 +35,7 @@ async fn completed(session: &mut Session) -> TurnCompleted<'static> {
         .await
 }
 
-/// The numbers of the turns that began and that ended, in order.
+/// The numbers of the turns that started and ended, in order.
 fn turns(events: &[Event<'_>]) -> Vec<(&'static str, u64)> {
     let turn = |event: &Event<'_>| match &event.kind {
         EventKind::TurnStarted(turn) => Some(("started", turn.turn_number)),
@@ -59,7 +59,7 @@ async fn an_answer_that_matches_is_the_structured_output() {
         assert!(is_answer(&turn), "{turn:?}");
         let result = turn.result.unwrap().to_string();
         assert_eq!(serde_json::from_str::<Value>(&result).unwrap(), json!({ "answer": 42 }));
-        // What was really sent is reported, and is no title.
+        // What was really sent is reported, and does not become the title.
         let told = session.seen.iter().find_map(|event| match &event.kind {
             EventKind::TurnStarted(turn) => turn.prompt.as_ref().map(ToString::to_string),
             _ => None,
@@ -93,7 +93,7 @@ async fn an_answer_that_does_not_match_is_asked_for_again_in_the_same_turn() {
     let [notice] = &notices[..] else { panic!("{notices:?}") };
     let details = notice.details.as_ref().unwrap().read::<Value>().unwrap();
     assert!(details["prompt"].as_str().unwrap().contains("was not accepted"), "{details}");
-    // The line of the first answer's end is in the log, once.
+    // The line that ends the first answer is in the log once.
     assert_eq!(carriers(&events, "end_turn").len(), 3);
 }
 
@@ -186,7 +186,7 @@ async fn a_limit_that_the_second_answer_would_pass_ends_the_turn_before_it() {
             let failed = session.failed().await;
             assert_eq!((failed.reason, failed.turn_number), (reason, 1), "{failed:?}");
             assert_eq!(failed.usage.unwrap().input_tokens, 10);
-            // Steps count for a turn, a budget for the session.
+            // Steps count per turn, a budget per session.
             session.prompt("PLAN-good").await;
             if reason == TurnFailure::MaxTurns {
                 assert!(is_answer(&completed(&mut session).await));

@@ -1,4 +1,4 @@
-//! Prompts that wait more than once: the log says once that each waits, and its hooks run once.
+//! Prompts that wait more than once: the log says only once that each waits, and its hooks run once.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::harness::{Session, count, hooks, input};
 
 const ACP: (AgentType, &str) = (AgentType::Acp, include_str!("acp.sh"));
 
-/// A turn takes 12 tokens.
+/// A turn uses 12 tokens.
 fn config(more: Value) -> SessionConfig {
     let mut config = json!({ "maxBudgetTokens": 10 });
     let fields = config.as_object_mut().unwrap();
@@ -19,7 +19,7 @@ fn config(more: Value) -> SessionConfig {
     serde_json::from_value(config).unwrap()
 }
 
-/// How often the log says of each prompt that it waits.
+/// How often the log says that each prompt waits.
 pub(crate) fn queued(events: &[Event<'_>]) -> BTreeMap<String, usize> {
     let mut queued = BTreeMap::new();
     for event in events {
@@ -44,7 +44,7 @@ async fn send(session: &Session, id: &str) {
     session.handle.send(Command::Prompt(prompt)).await.unwrap();
 }
 
-/// The next request must be the limit's, which is allowed.
+/// Allows the next request, which must be the limit's.
 async fn allow_more(session: &mut Session) {
     let request = session.request().await;
     assert_eq!(request.kind, RequestKind::Permission, "{request:?}");
@@ -97,7 +97,7 @@ async fn a_prompt_that_waits_for_hooks_a_turn_and_a_limit_is_announced_once_and_
         assert_eq!(input(&hook)["prompt"], format!("PLAN-good {id}"));
         session.answer(&hook, &json!({})).await;
     }
-    // The turn ends past the limit, and both wait there.
+    // The turn ends beyond the limit, and both prompts wait there.
     session.handle.send(Command::Interrupt { cancel_queued: false }).await.unwrap();
     for _ in ["one", "two"] {
         allow_more(&mut session).await;

@@ -24,7 +24,7 @@ pub(crate) const EXEC: (AgentType, &str) = (AgentType::Codex, include_str!("exec
 pub(crate) const CLAUDE: (AgentType, &str) = (AgentType::Claude, include_str!("claude.sh"));
 pub(crate) const ACP: (AgentType, &str) = (AgentType::Acp, include_str!("acp.sh"));
 
-/// A session, and all that was read of it so far.
+/// A session, and all its events read so far.
 pub(crate) struct Session {
     hub: Hub,
     dir: tempfile::TempDir,
@@ -34,13 +34,12 @@ pub(crate) struct Session {
     pub(crate) seen: Vec<Event<'static>>,
 }
 
-/// One hook for everything, under the callback of the event's name.
+/// One hook for everything, with the event's name as its callback.
 pub(crate) fn hooks(events: &[&str]) -> Value {
     let one = |event: &&str| ((*event).to_owned(), json!([{ "hookCallbackIds": [event] }]));
     Value::Object(events.iter().map(one).collect())
 }
 
-/// What a session is started with.
 pub(crate) fn config(hooks: &Value) -> SessionConfig {
     serde_json::from_value(json!({ "hooks": hooks })).unwrap()
 }
@@ -62,7 +61,7 @@ impl Session {
         Self::start_within(None, agent, config, prompt).await
     }
 
-    /// A session whose requests are not waited for longer than that.
+    /// A session whose requests time out after this long.
     pub(crate) async fn start_within(
         limit: Option<Duration>,
         (agent, script): (AgentType, &str),
@@ -93,7 +92,7 @@ impl Session {
         Ok(Self { hub, dir, handle, cursor, ready, seen })
     }
 
-    /// The next event; none after the last.
+    /// The next event; `None` after the last.
     pub(crate) async fn next(&mut self) -> Option<Event<'static>> {
         while self.ready.is_empty() {
             let batch = tokio::time::timeout(PATIENCE, self.cursor.next()).await;
@@ -119,7 +118,7 @@ impl Session {
         }
     }
 
-    /// The next request; it must be a hook of that event.
+    /// The next request, which must be a hook of this event.
     pub(crate) async fn hook(&mut self, event: &str) -> RequestRaised<'static> {
         let request = self.request().await;
         assert_eq!(request.kind, RequestKind::Hook, "{request:?}");
@@ -177,7 +176,6 @@ impl Session {
         self.handle.send(Command::Prompt(Prompt::text(text))).await.unwrap();
     }
 
-    /// Answers a hook.
     pub(crate) async fn answer(&self, request: &RequestRaised<'_>, output: &Value) {
         self.try_answer(&request.request_id.decode(), output).await.unwrap();
     }
@@ -193,7 +191,7 @@ impl Session {
         self.handle.send(Command::Settle(settlement)).await.map(drop)
     }
 
-    /// The lines that the agent was told, as far as it has read them.
+    /// The lines that the agent has received and read so far.
     pub(crate) fn heard(&self) -> String {
         std::fs::read_to_string(self.work().join("heard")).unwrap_or_default()
     }
@@ -202,13 +200,13 @@ impl Session {
         self.dir.path().join("work")
     }
 
-    /// Ends the session and gives all its events.
+    /// Ends the session and returns all its events.
     pub(crate) async fn end(self) -> Vec<Event<'static>> {
         let _ = self.handle.send(Command::Stop).await;
         self.over().await
     }
 
-    /// All events of a session that ends by itself. Every request is settled, exactly once.
+    /// All events of a session that ends by itself. Checks that every request is settled exactly once.
     pub(crate) async fn over(mut self) -> Vec<Event<'static>> {
         while self.next().await.is_some() {}
         let mut open = std::collections::BTreeSet::new();
@@ -230,7 +228,7 @@ impl Session {
     }
 }
 
-/// The events that carry a line of the agent with this in it.
+/// The events with an agent's line that contains `text`.
 pub(crate) fn carriers<'e>(events: &'e [Event<'static>], text: &str) -> Vec<&'e Event<'static>> {
     let has = |event: &&Event<'_>| {
         let mut bytes = Vec::new();
@@ -244,7 +242,7 @@ pub(crate) fn count(events: &[Event<'_>], is_it: impl Fn(&EventKind<'_>) -> bool
     events.iter().filter(|event| is_it(&event.kind)).count()
 }
 
-/// What a hook was told.
+/// The input of a hook.
 pub(crate) fn input(request: &RequestRaised<'_>) -> Value {
     request.input.as_ref().unwrap().read().unwrap()
 }
@@ -254,7 +252,6 @@ pub(crate) fn outcome(settled: &RequestSettled<'_>) -> (RequestOutcome, SettledB
     (settled.outcome, settled.by, reason)
 }
 
-/// A decision of a `PreToolUse` hook.
 pub(crate) fn decision(word: &str, reason: &str) -> Value {
     json!({ "hookSpecificOutput": {
         "hookEventName": "PreToolUse",

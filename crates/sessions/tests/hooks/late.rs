@@ -1,10 +1,10 @@
-//! `PreToolUse` of a call for which the agent asks long after it has told of it.
+//! `PreToolUse` for a call that the agent asks about long after it has reported it.
 
 use agentwire_protocol::event::{EventKind, RequestKind, RequestOutcome, Status};
 
 use crate::harness::{ACP, Session, carriers, config, count, decision, hooks};
 
-/// Asks for a call of which it has told before, when the file `ask` is there.
+/// Asks about a call that it reported before, once the file `ask` exists.
 fn late() -> String {
     let call = r#"\"toolCallId\":\"c1\",\"status\":\"pending\",\"title\":\"touch made\",\"kind\":\"execute\",\"rawInput\":{\"command\":\"touch made\"}"#;
     let told = format!(

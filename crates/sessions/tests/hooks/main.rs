@@ -1,4 +1,4 @@
-//! Hooks that the gateway raises for agents that have none, with scripts in the place of the agents.
+//! Hooks that the gateway raises for agents that have none. Scripts act as the agents.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod endings;

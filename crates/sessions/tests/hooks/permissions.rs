@@ -172,7 +172,7 @@ async fn all_hooks_that_fit_are_asked_and_the_strictest_counts() {
     session.end().await;
 }
 
-/// How a guard stays without an answer.
+/// How a guard fails to answer.
 #[derive(Clone, Copy, PartialEq)]
 enum Silence {
     OwnLimit,
@@ -228,7 +228,7 @@ async fn an_answer_that_denies_the_hook_denies_the_tool() {
     let permission = session.request().await;
     let settled = session.settled(&permission.request_id.decode()).await;
     assert_eq!(outcome(&settled), (RequestOutcome::Denied, SettledBy::Client, "boom".to_owned()));
-    // Who comes late is told.
+    // A late answer gets an error.
     let late = session.try_answer(&hook, &json!({})).await.unwrap_err();
     assert_eq!(late.code.as_str(), "requestSettled");
     session.completed().await;
@@ -352,7 +352,7 @@ async fn a_permission_request_hook_lets_nothing_run_past_a_limit() {
     let refused = session.try_answer(&hook.request_id.decode(), &allow).await.unwrap_err();
     assert_eq!(refused.code, ErrorCode::Conflict);
     assert!(!session.heard().contains(r#""decision":"accept""#));
-    // The hook is still open, and counts when somebody has said to go on.
+    // The hook is still open, and counts once someone has allowed the session to continue.
     session.settle(Settlement::allow(limit.as_str())).await.unwrap();
     session.answer(&hook, &allow).await;
     assert_eq!(session.settled(&permission).await.outcome, RequestOutcome::Allowed);
@@ -362,8 +362,8 @@ async fn a_permission_request_hook_lets_nothing_run_past_a_limit() {
 
 #[tokio::test]
 async fn a_permission_request_hook_may_allow_from_now_on_and_what_it_cannot_is_said() {
-    // What is allowed from now on is allowed in the session's own directory.
-    // A reason of Codex's may ask for more than the command: then nothing is kept.
+    // What is allowed from now on is allowed in the session's own directory. Codex's reason may ask for
+    // more than the command: then nothing is remembered.
     let script = CODEX.1.replace(r#"\"cwd\":\"/w\""#, r#"\"cwd\":\"$PWD\""#);
     let script = script.replace(r#"\"reason\":\"why\","#, "");
     let wanted = config(&hooks(&["PermissionRequest"]));

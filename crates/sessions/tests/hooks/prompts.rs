@@ -1,4 +1,4 @@
-//! `UserPromptSubmit`: a prompt waits for its hooks, and those behind it wait with it.
+//! `UserPromptSubmit`: a prompt waits for its hooks, and the prompts after it wait too.
 
 use agentwire_protocol::command::Image;
 use agentwire_protocol::event::{EventKind, TurnFailure};

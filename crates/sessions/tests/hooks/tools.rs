@@ -1,4 +1,4 @@
-//! Hooks that tell of tools, turns and the session's own beginning and end.
+//! Hooks that report tools, turns and the session's own start and end.
 
 use agentwire_protocol::event::{EventKind, RequestOutcome, Status, TurnFailure};
 use agentwire_protocol::{Command, Settlement};
@@ -147,7 +147,7 @@ async fn a_hook_may_make_the_agent_go_on_but_not_for_ever() {
     assert!(session.warning().await.contains("8 times"));
     let heard = session.heard();
     assert!(heard.contains("MORE 7") && !heard.contains("MORE 8"), "{heard}");
-    // What the user wants next is a new beginning.
+    // The user's next prompt starts over.
     session.prompt("something else").await;
     let stop = session.hook("Stop").await;
     assert_eq!(input(&stop)["stop_hook_active"], false);
@@ -270,7 +270,7 @@ async fn an_agent_that_has_hooks_raises_them_and_nobody_else_does() {
     let wanted =
         ["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop", "SessionEnd"];
     let mut session = Session::start(CLAUDE, config(&hooks(&wanted)), "go").await;
-    // But for those that it never calls.
+    // Except for those that it never calls.
     let hook = session.hook("SessionStart").await;
     let output = json!({ "hookSpecificOutput": { "additionalContext": "FIRST THIS" } });
     session.answer(&hook, &output).await;

@@ -23,7 +23,7 @@ async fn cursors_end_with_the_session_and_go_on_when_it_is_opened_again() {
         let mut cursor = log.cursor(&id("a"), 0);
         let reading = tokio::spawn(async move { read_out(&mut cursor, "a").await });
         writer.submit(append("a", 1, 2)).await.unwrap();
-        // Dropped at once: the last events come before the end all the same.
+        // Dropped at once: the last events still come before the end.
         drop(writer.submit(append("a", 3, 2)));
         drop(writer);
         assert_eq!(timeout(LONG, reading).await.unwrap().unwrap(), 4);
@@ -52,7 +52,7 @@ async fn the_last_events_come_before_the_end() {
     gate.stop_at(&[Stop::Before]);
     let first = a.submit(append("a", 1, 1));
     gate.stopped(Stop::Before).await;
-    // These and the end of their session gather.
+    // These and the end of their session are queued together.
     drop(b.submit(append("b", 1, 2)));
     drop(b);
     assert_eq!(glance(&mut cursor).await, None);
@@ -81,7 +81,7 @@ async fn a_deleted_session_ends_its_cursors() {
     assert!(matches!(late, Err(StoreError::Conflict(_))), "{late:?}");
 }
 
-/// A session whose owner failed is read on until somebody has told its end.
+/// A session whose owner failed is read until someone has written its end.
 async fn ends_when_told(store: Arc<dyn Store>, owner: &str) {
     let log = EventLog::new(Arc::clone(&store));
     let writer = log.open(id("a"), 0);
@@ -91,7 +91,7 @@ async fn ends_when_told(store: Arc<dyn Store>, owner: &str) {
     let mut cursor = log.cursor(&id("a"), 0);
     assert_eq!(next(&mut cursor).await.map(|batch| batch.last()), Some(1));
     drop(writer);
-    // What is handed over later is done later.
+    // What is submitted later is done later.
     log.open(id("b"), 0).submit(append("b", 1, 1)).await.unwrap();
     let end = Append { record: owned(SessionState::Ended, 2), ..append("a", 2, 1) };
     store.append(&[&end]).unwrap();
@@ -145,7 +145,7 @@ async fn a_session_whose_process_died_stops_and_can_be_taken_over() {
     check("a", &next(&mut cursor).await.unwrap(), 0);
     assert_eq!(glance(&mut cursor).await, None);
     drop(owner);
-    // Its end is written by whoever closes it; who reads writes nothing.
+    // The process that closes it writes its end; a reader writes nothing.
     assert_eq!(next(&mut cursor).await, None);
     let record = ours.store().session(&id("a")).unwrap().unwrap();
     assert_eq!((record.summary.state, record.summary.last_seq), (SessionState::Working, 3));

@@ -1,5 +1,5 @@
-//! What the log promises: durable before visible, history and live without seam, nobody waits for
-//! a slow reader, nothing is lost when there is no room.
+//! What the log promises: durable before visible, history and live without a seam, nobody waits for a slow
+//! reader, nothing is lost when there is no room.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -32,7 +32,7 @@ async fn next(cursor: &mut Cursor) -> Option<Batch> {
     timeout(LONG, cursor.next()).await.expect("no deadlock").unwrap()
 }
 
-/// One look at a future.
+/// Polls a future once.
 async fn poll_once<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
     poll_fn(|context| {
         Poll::Ready(match Pin::new(&mut *future).poll(context) {
@@ -43,7 +43,7 @@ async fn poll_once<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
     .await
 }
 
-/// One look at what comes next, by a caller that then gives up.
+/// Polls for the next events once, as a caller that then gives up.
 async fn glance(cursor: &mut Cursor) -> Option<Option<Batch>> {
     poll_once(&mut pin!(cursor.next())).await.map(Result::unwrap)
 }
@@ -60,7 +60,7 @@ fn check(session: &str, batch: &Batch, position: u64) -> u64 {
     last
 }
 
-/// Reads to the end and gives the last event.
+/// Reads to the end and returns the last event.
 async fn read_out(cursor: &mut Cursor, session: &str) -> u64 {
     let mut position = cursor.position();
     while let Some(batch) = next(cursor).await {

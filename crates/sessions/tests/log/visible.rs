@@ -1,4 +1,4 @@
-//! Durable before visible: readers see every event once and in order, and none before it is kept.
+//! Durable before visible: readers see every event once and in order, and none before it is stored.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::stores::gate::{Gate, Stop};
 use crate::stores::{Chance, append, change, id, record, sqlite};
 use crate::{check, glance, next, poll_once, read_out};
 
-/// Adds events in batches of chance sizes and ends the session.
+/// Appends events in batches of random sizes and ends the session.
 async fn write(writer: LogWriter, session: &str, total: u64, seed: u64) {
     let mut chance = Chance(seed);
     let mut last = 0;
@@ -46,7 +46,7 @@ async fn churn(gate: Arc<Gate>) {
             let mut chance = Chance(reader + 99);
             let session = SESSIONS[reader as usize % SESSIONS.len()];
             let mut position = 0;
-            // Each joins where it left, or somewhere before, until it has seen the end.
+            // Each reader joins where it left off, or somewhere before, until it has seen the end.
             loop {
                 position -= chance.below(position.min(100) + 1);
                 let mut cursor = log.cursor(&id(session), position);
@@ -134,7 +134,7 @@ async fn what_is_written_at_once_is_visible_when_it_is_durable() {
     let mut of_first = log.cursor(&id("a"), 0);
     let mut of_second = log.cursor(&id("b"), 0);
     gate.stop_at(&[Stop::After]);
-    // Whoever hands it over writes it, and is held up here.
+    // The caller writes it, and is held up here.
     let writing = thread::spawn(move || (first.submit(append("a", 1, 1)), first));
     gate.stopped(Stop::After).await;
     let mut waiting = pin!(second.submit(append("b", 1, 1)));
@@ -152,7 +152,7 @@ async fn what_is_written_at_once_is_visible_when_it_is_durable() {
     check("b", &next(&mut of_second).await.unwrap(), 0);
 }
 
-/// Readers see nothing of an append before whoever is told of it, and whoever is told finds it there.
+/// Readers see nothing of an append before those notified of it, and those notified find it in the log.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_is_told_of_an_append_is_neither_late_nor_early() {
     for gate in [Gate::new, Gate::at_once] {

@@ -1,4 +1,4 @@
-//! Who waits for whom: a disk that hangs and a reader that stops hold nobody else up.
+//! Who waits for whom: a disk that hangs and a reader that stops hold up no one else.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ use crate::stores::gate::{Gate, Stop};
 use crate::stores::{append, id, of_batch, sqlite};
 use crate::{LONG, check, next, stores};
 
-/// Whoever writes waits for the disk, and nobody else: not even on the runtime's only thread.
+/// The writer waits for the disk, and no one else does: not even on the runtime's only thread.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_disk_that_hangs_keeps_no_thread_from_the_others() {
     for gate in [Gate::new, Gate::at_once] {
@@ -46,7 +46,7 @@ async fn a_disk_that_hangs_keeps_no_thread_from_the_others() {
     }
 }
 
-/// A disk that hangs for those who read takes no more than some of the threads that may block.
+/// A disk that hangs for readers takes only some of the threads that may block.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn readers_that_hang_leave_threads_to_the_others() {
     let log = EventLog::new(Arc::new(Memory::new()));
@@ -55,7 +55,7 @@ async fn readers_that_hang_leave_threads_to_the_others() {
         let (log, mut held) = (log.clone(), held.clone());
         tokio::spawn(async move {
             log.ask(move |_| {
-                // Until whoever holds it is gone.
+                // Until the holder is gone.
                 let _ = Handle::current().block_on(held.changed());
                 Ok(())
             })
@@ -63,7 +63,7 @@ async fn readers_that_hang_leave_threads_to_the_others() {
         })
     });
     let hanging: Vec<_> = hanging.collect();
-    // Writing goes on, and so does all else that may block.
+    // Writing continues, and so does everything else that may block.
     let writer = log.open(id("a"), 0);
     timeout(LONG, writer.submit(append("a", 1, 1))).await.expect("it is kept").unwrap();
     let keys = log.change(|store| store.forget_key("none"));
@@ -90,7 +90,7 @@ async fn readers_that_keep_up_never_touch_the_store() {
     assert_eq!(gate.reads.load(Ordering::Relaxed), 0);
 }
 
-/// Bytes that count how many of them there are.
+/// Bytes that count how many of them exist.
 struct Counted(Vec<u8>, Arc<AtomicUsize>);
 
 impl AsRef<[u8]> for Counted {

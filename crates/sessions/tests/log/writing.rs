@@ -1,4 +1,4 @@
-//! What is handed over: what becomes one transaction, what is refused, and what is tried again.
+//! Submitted appends: what becomes one transaction, what is refused, and what is tried again.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ async fn what_cannot_be_written_at_once_is_left_to_the_thread() {
     assert!(poll_once(&mut committed).await.is_none());
     gate.refuse(None);
     committed.await.unwrap();
-    // What is long is never written at once.
+    // A long append is never written directly by the caller.
     let taken = gate.taken_at_once.load(Ordering::Relaxed);
     assert_eq!(taken, 1);
     let long = Append { batch: Some(bytes_batch(2, vec![b'x'; 100 << 10])), ..append("a", 2, 1) };
@@ -87,7 +87,7 @@ async fn a_session_has_one_append_under_way() {
     gate.stop_at(&[]);
     first.await.unwrap();
     writer.submit(append("a", 2, 1)).await.unwrap();
-    // Whoever does not wait takes nothing back.
+    // Dropping the future does not undo the append.
     drop(writer.submit(append("a", 3, 1)));
     let mut cursor = log.cursor(&id("a"), 2);
     check("a", &next(&mut cursor).await.unwrap(), 2);
@@ -115,7 +115,7 @@ async fn without_room_all_is_kept_and_tried_again() {
         gate.refused(seen + 4).await;
         assert_eq!(log.stuck(), Some(full));
         assert!(poll_once(&mut first).await.is_none());
-        // Reads go on.
+        // Reads continue.
         let mut cursor = log.cursor(&id("a"), 0);
         check("a", &next(&mut cursor).await.unwrap(), 0);
         gate.refuse(None);

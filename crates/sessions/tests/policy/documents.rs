@@ -1,5 +1,5 @@
-//! docs/policy.md says what is: its lists are the code's. Its examples are run over every wire, in the
-//! crate itself (`session/wires.rs`).
+//! docs/policy.md is correct: its lists are the code's. Its examples are run over every wire, in the crate
+//! itself (`session/wires.rs`).
 
 use std::fmt::Write;
 use std::path::Path;
@@ -115,7 +115,8 @@ fn kinds_have_the_classes_of_the_document() {
     }
 }
 
-/// The judge is given descriptions: its code names no agent, and knows of dialects only what describes.
+/// The judge works on descriptions: its code names no agent, and knows only the describing part of
+/// dialects.
 #[test]
 fn the_judge_names_no_agent() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/session/policy");

@@ -1,5 +1,5 @@
-//! What is kept of answers, what a warning and a moved directory change, and what rules say of calls that
-//! the agent does not ask about.
+//! What is remembered from answers, what a warning and a moved directory change, and what rules say about
+//! calls that the agent does not ask about.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,8 @@ fn bash(command: &str) -> Question {
     call("Bash", json!({ "command": command }))
 }
 
-/// A directory that is listed is not read, and a file that is read is no other.
+/// An answer about listing a directory does not cover reading it, and one about a file covers no other
+/// file.
 #[test]
 fn always_is_the_same_tool_and_the_same_file() {
     let list = |path: &str| call("LS", json!({ "path": path }));
@@ -69,7 +70,7 @@ fn always_is_the_same_tool_and_the_same_file() {
     }
 }
 
-/// A file that became a link to another is another.
+/// A file that became a link to another is another file.
 #[test]
 fn a_link_that_changes_is_asked_about() {
     let mut policy = policy(AgentType::Claude, ApprovalMode::Ask, &[], &[]);
@@ -110,7 +111,7 @@ fn suggestions_are_what_is_kept() {
     }
 }
 
-/// What a request says beforehand is what becomes of the answer.
+/// What a request says in advance is what becomes of the answer.
 #[test]
 fn always_is_offered_where_it_is_kept() {
     for agent in [AgentType::Claude, AgentType::Codex, AgentType::Gemini, AgentType::Acp] {
@@ -190,7 +191,7 @@ fn rules_screen_calls_and_modes_do_not() {
     assert_eq!(screen(&bash("$(echo r)m x")), Screening::Ask);
     assert!(matches!(screen(&bash("ls")), Screening::Allow(_)));
     assert_eq!(screen(&bash("touch x")), Screening::Pass);
-    // The agent may warn of the call: a rule for calls of a sort does not say yes in its place.
+    // The agent may warn about the call, so a rule for a kind of call does not allow it outright.
     for (rule, outright) in
         [("Bash(git:*)", false), ("Bash(git status)", true), ("Bash", true), ("Bash(*)", true)]
     {
@@ -201,8 +202,8 @@ fn rules_screen_calls_and_modes_do_not() {
     assert_eq!(screen(&call("AskUserQuestion", json!({}))), Screening::Pass);
 }
 
-/// Claude runs commands without asking that it takes for reading. Those that may read elsewhere are asked
-/// about all the same.
+/// Claude runs commands that it considers read-only without asking. Those that may read elsewhere are asked
+/// about anyway.
 #[test]
 fn what_only_looks_harmless_is_asked_about() {
     for (mode, expected) in [
@@ -217,14 +218,14 @@ fn what_only_looks_harmless_is_asked_about() {
         {
             assert_eq!(screen(text), expected, "{mode:?}: {text}");
         }
-        // Those that only read here, that a rule covers, and that are on nobody's list.
+        // Those that only read here, that a rule covers, and that are on no list.
         for text in ["cat notes.txt", "ls", "grep -R x links", "make"] {
             assert_eq!(screen(text), Screening::Pass, "{mode:?}: {text}");
         }
     }
 }
 
-/// A rule that a client writes is kept as rules are written, or refused.
+/// A rule that a client writes is stored as rules are written, or refused.
 #[test]
 fn a_written_rule_is_kept_or_refused() {
     let mut policy = policy(AgentType::Claude, ApprovalMode::Ask, &[], &[]);
@@ -235,7 +236,8 @@ fn a_written_rule_is_kept_or_refused() {
     assert!(policy.policy.add("Bash(a; b)", true).expect_err("refused").contains("Bash(a; b)"));
 }
 
-/// An ACP agent may name its tool in the call (claude-agent-acp does): its command is kept like another's.
+/// An ACP agent may name its tool in the call (claude-agent-acp does): its command is remembered like any
+/// other.
 #[test]
 fn a_call_that_names_its_tool_is_kept() {
     let call = |id: &str, command: &str| {

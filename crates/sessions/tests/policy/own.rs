@@ -1,4 +1,4 @@
-//! agentwire's own files: always asked about, whatever mode or rule.
+//! agentwire's own files: always asked about, in every mode and with every rule.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ fn every_tool_asks_for_them_in_every_mode() {
         ("Read", json!({ "file_path": "/home/user/.local/share/Agentwire/token" })),
         ("Read", json!({ "file_path": "/home/user/.config/agentwire/config.toml" })),
         ("Read", json!({ "file_path": "/tmp/agentwire-mcp-1/s" })),
-        // A token that was made again while the session runs.
+        // A token that was recreated while the session runs.
         ("Read", json!({ "file_path": "/dev/shm/agentwire-operator-new/token" })),
         ("mcp__files__read", json!({ "path": "/run/user/1/agentwire-operator-new/token" })),
         ("LS", json!({ "path": DATA })),
@@ -39,7 +39,7 @@ fn every_tool_asks_for_them_in_every_mode() {
         ("Grep", json!({ "path": "/home/user", "pattern": "x" })),
         ("Grep", json!({ "path": "/", "pattern": "x" })),
         ("Glob", json!({ "path": "~/.local", "pattern": "**" })),
-        // Whatever a file tool names beside its path counts too.
+        // Whatever else a file tool names counts too.
         ("Grep", json!({ "path": "src", "pattern": DATA })),
         ("Edit", json!({ "file_path": "a", "edits": [{ "file_path": format!("{DATA}/token") }] })),
         ("TodoWrite", json!({ "path": format!("{DATA}/token") })),
@@ -104,7 +104,7 @@ fn no_field_of_an_acp_call_hides_them() {
         let policy = guarded(agent, ApprovalMode::AutoAll);
         let text = json!({ "path": inside, "content": format!("see {token}") });
         assert!(is_allowed(&Question::new("x", Some(ToolKind::Edit), &text).ask(&policy)));
-        // A call that is said to delete and to edit still deletes what is below.
+        // A call that says it deletes and edits still deletes what is below.
         let above = json!({ "toolCallId": "t", "kind": "edit", "rawInput": { "path": "/home/user/.local" } });
         assert_eq!(Question::new("x", Some(ToolKind::Delete), &above).ask(&policy), Verdict::Ask);
     }
@@ -205,7 +205,7 @@ fn a_command_that_names_them_asks_and_another_runs() {
     }
 }
 
-/// After a move nobody knows where a relative path leads: the last name of their path is enough to ask.
+/// After a move, it is unknown where a relative path leads: the last name of their path is enough to ask.
 const AFTER_MOVE: &[&str] = &[
     "cat agentwire/operator.json",
     "cat ./agentwire/operator.json",
@@ -282,7 +282,7 @@ fn nothing_is_remembered_of_them() {
         let said = policy.remember(&question.asked(), true, &no_links);
         assert!(said.starts_with("not remembered: "), "{said}");
         assert_eq!(question.ask(&policy), Verdict::Ask);
-        // A denial is.
+        // A denial is remembered.
         policy.remember(&question.asked(), false, &no_links);
         assert_eq!(word(&question.ask(&policy)), "deny");
     }

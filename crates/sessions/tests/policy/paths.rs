@@ -185,7 +185,6 @@ fn without_a_directory_nothing_is_inside() {
     assert!(!is_allowed(&list.ask(&policy)));
 }
 
-/// A disk that hangs.
 struct Silent;
 
 impl Disk for Silent {

@@ -8,7 +8,7 @@ use super::{Question, is_allowed, policy, word};
 
 const IN: &str = "/srv/project/a";
 
-/// The input, and the whole call with this input.
+/// The input alone, and the whole call with this input.
 fn ways(raw: &Value) -> [Value; 2] {
     [raw.clone(), json!({ "toolCallId": "t", "title": "x", "rawInput": raw })]
 }
@@ -75,7 +75,7 @@ fn a_field_that_leads_outside_asks() {
     assert_eq!(verdicts(ApprovalMode::AskDangerous, &[], ToolKind::Search, &raw), ["ask"]);
 }
 
-/// Nobody knows what an input without fields means: it asks, and rules see all its text.
+/// The meaning of an input without fields is unknown: it asks, and rules see all its text.
 #[test]
 fn an_input_without_fields_asks() {
     let diff = json!({ "type": "diff", "path": IN, "oldText": "x", "newText": "y" });
@@ -130,7 +130,7 @@ fn an_input_without_fields_asks() {
     }
 }
 
-/// What a call shows and what its input says must be of its kind.
+/// What a call shows and what its input says must match its kind.
 #[test]
 fn an_input_that_speaks_of_another_kind_asks() {
     for more in [
@@ -198,7 +198,7 @@ fn rules_see_every_field() {
         ("Read(.env)", ToolKind::Read, json!({ "items": [{ "x": "b/.env" }] }), "deny"),
         ("Read(.env)", ToolKind::Read, json!({ "x": ".env" }), "deny"),
         ("Read(.env)", ToolKind::Search, json!({ "x": { "path": env } }), "deny"),
-        // What is not certain hides nothing of what is.
+        // Uncertain fields do not hide certain ones.
         ("Read(.env)", ToolKind::Read, json!({ "path": env, "x": "a /etc/x" }), "deny"),
         ("Read(.env)", ToolKind::Read, json!({ "path": env, "dir": 1 }), "deny"),
         ("Read(.env)", ToolKind::Read, json!({ "x": "a /etc/x" }), "ask"),
@@ -324,7 +324,7 @@ fn kinds_that_contradict_each_other_ask() {
     }
 }
 
-/// A denial of a call of which not all is known is for exactly this call.
+/// A denial of a call that is not fully known covers exactly this call.
 #[test]
 fn an_unknown_file_is_not_remembered_as_a_path() {
     let mut acp = policy(AgentType::Acp, ApprovalMode::AutoAll, &[], &[]);

@@ -1,4 +1,5 @@
-//! Commands that `askDangerous` runs unasked run nothing and stay in the directories, on a real disk.
+//! Commands that `askDangerous` runs without asking run nothing else and stay in the directories, on a real
+//! disk.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -10,7 +11,7 @@ use serde_json::json;
 
 use super::{Judge, Question, is_allowed};
 
-/// Whether a command runs unasked in that directory.
+/// Whether a command runs without asking in this directory.
 fn runs(directory: &Path, command: &str) -> bool {
     let config = SessionConfig {
         working_directory: directory.to_str().map(str::to_owned),
@@ -43,7 +44,7 @@ fn three_steps_do_not_run_a_program() {
     ] {
         assert!(!runs(work, command), "{command}");
     }
-    // Were it written, git would not run unasked.
+    // If it were written, git would not run without asking.
     for evil in ["[core] fsmonitor=./x\n", "[core]\nfsmonitor = ./x\n", "[diff]\nexternal = ./x\n"]
     {
         std::fs::write(work.join(".git/config"), evil).expect("a file");

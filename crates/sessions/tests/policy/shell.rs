@@ -1,4 +1,4 @@
-//! Shell commands: what must never run unasked, and what must.
+//! Shell commands: what must never run without asking, and what must.
 
 use agentwire_protocol::{AgentType, ApprovalMode};
 use proptest::prelude::*;
@@ -111,7 +111,7 @@ fn rules_of_the_agents_own_names_are_the_same() {
     }
 }
 
-/// Characters that no shell acts on, in quotes or out of them.
+/// Characters that no shell acts on, quoted or not.
 fn is_harmless(character: char) -> bool {
     character.is_alphanumeric() || " '\"_-./:,@%+=~*?[]#^".contains(character)
 }

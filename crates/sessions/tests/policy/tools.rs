@@ -1,4 +1,4 @@
-//! What agents ask in their own words, and what a session remembers.
+//! What agents ask in their own terms, and what a session remembers.
 
 use std::path::Path;
 
@@ -98,7 +98,7 @@ fn an_mcp_tool_is_one_whatever_its_name() {
         let denied = policy(agent, ApprovalMode::AutoAll, &[], &["mcp__s__*"]);
         assert_eq!(word(&by_server.ask(&denied)), "deny");
     }
-    // Codex cannot tell of which call it asks.
+    // Codex cannot say which call it asks about.
     let vague = Question::new("command_execution", None, &json!({ "command": "ls" }));
     let dangerous = policy(AgentType::Codex, ApprovalMode::AskDangerous, &["Bash"], &[]);
     assert_eq!(vague.ask(&dangerous), Verdict::Ask);
@@ -108,7 +108,7 @@ fn an_mcp_tool_is_one_whatever_its_name() {
     let other = Question::new("mcp__a__b__c", None, &json!({}));
     let server = policy(AgentType::Claude, ApprovalMode::Ask, &["mcp__a"], &[]);
     assert_eq!(other.ask(&server), Verdict::Ask);
-    // Agents write names in their own way: all that a rule may mean is denied.
+    // Agents write names in their own way: everything that a rule may mean is denied.
     for (rule, tool, is_denied) in [
         ("mcp__a", "mcp__a__b__c", true),
         ("mcp__a__b", "mcp__a__b", true),
@@ -154,14 +154,14 @@ fn codex_changes_are_read_whole() {
     ] {
         assert_eq!(change(changes.clone()).ask(&edits), Verdict::Ask, "{changes}");
     }
-    // A path that is granted is granted with all below it.
+    // A granted path is granted with everything below it.
     let granted = CallFacts { blocked_path: Some(WORK), ..inside.asked() };
     assert_eq!(edits.decide(&granted, &no_links), Verdict::Ask);
     let denied = policy(AgentType::Codex, ApprovalMode::AutoAll, &[], &["Edit(secrets/**)"]);
     let secret = change(json!([update("/srv/project/a"), update("/srv/project/secrets/x")]));
     assert_eq!(word(&secret.ask(&denied)), "deny");
     assert_eq!(word(&change(json!([{ "path": 1 }])).ask(&denied)), "ask");
-    // What stands beside the changes asks for more, or warns.
+    // Fields next to the changes ask for more, or warn.
     for (name, value, verdict) in [
         ("reason", json!("outside"), "ask"),
         ("grantRoot", json!("/srv/project"), "ask"),
@@ -173,7 +173,7 @@ fn codex_changes_are_read_whole() {
         let question = Question::new("file_change", Some(ToolKind::Edit), &input);
         assert_eq!(word(&question.ask(&edits)), verdict, "{input}");
     }
-    // However little is known of a change, a rule against all of them denies it.
+    // However little is known about a change, a rule against all of them denies it.
     let denied = policy(AgentType::Codex, ApprovalMode::AutoAll, &[], &["Edit"]);
     let deleted = json!({ "path": "/srv/project/a", "kind": { "type": "delete" } });
     for kind in [None, Some(ToolKind::Edit)] {
@@ -184,7 +184,7 @@ fn codex_changes_are_read_whole() {
     }
 }
 
-/// Codex asks in each of its modes; what it is answered is the gateway's mode.
+/// Codex asks in each of its modes; the gateway's mode decides the answer.
 #[test]
 fn a_mode_of_codex_is_one_of_ours() {
     let modes = [
@@ -207,8 +207,8 @@ fn a_mode_of_codex_is_one_of_ours() {
     }
 }
 
-/// Codex applies what is allowed outside its sandbox, so that a sandbox the session names is not left
-/// unasked in any mode.
+/// Codex applies what is allowed outside its sandbox, so no mode lets it leave a sandbox that the session
+/// names without asking.
 #[test]
 fn a_mode_lets_codex_leave_no_sandbox() {
     let change = |path: &str, kind: &str| {
@@ -319,12 +319,12 @@ fn a_command_that_is_more_than_its_text_asks() {
     assert_eq!(titled.ask(&policy(AgentType::Acp)), Verdict::Ask);
     let denied = super::policy(AgentType::Acp, ApprovalMode::AutoAll, &[], &["Bash(git status)"]);
     assert_eq!(word(&titled.ask(&denied)), "deny");
-    // A rule that Codex would keep is not given to it.
+    // A rule that Codex would store is not passed to it.
     let proposed = json!({ "kind": "command", "command": "/bin/bash -lc 'git status'", "cwd": WORK,
         "commandActions": [], "proposedExecpolicyAmendment": ["git", "status"] });
     let proposed = Question::new("command_execution", execute, &proposed);
     assert!(is_allowed(&proposed.ask(&policy(AgentType::Codex))));
-    // In a subdirectory a rule holds, but the list of commands that read does not.
+    // In a subdirectory a rule applies, but the list of commands that read does not.
     let below = json!({ "command": "git status", "cwd": "/srv/project/sub" });
     let below = Question::new("command_execution", execute, &below);
     assert!(is_allowed(&below.ask(&policy(AgentType::Codex))));
@@ -464,14 +464,14 @@ fn a_blocked_tool_is_blocked_in_every_mode() {
     }
 }
 
-/// A tool of a server, and a title, are never what a rule for one of the agent's own tools allows.
+/// A rule for one of the agent's own tools never allows a server's tool or a title.
 #[test]
 fn a_name_that_is_somebody_elses_allows_nothing() {
     let input = json!({ "query": "x" });
     for (agent, name, kind) in [
         (AgentType::Claude, "TodoWrite", Some(ToolKind::Mcp)),
         (AgentType::Codex, "web_search", Some(ToolKind::Mcp)),
-        // Codex may ask so for a server's tool.
+        // Codex may ask like this for a server's tool.
         (AgentType::Codex, "web_search", None),
         (AgentType::Gemini, "write_todos", Some(ToolKind::Mcp)),
         (AgentType::Gemini, "read_file", Some(ToolKind::Mcp)),
@@ -491,7 +491,7 @@ fn a_name_that_is_somebody_elses_allows_nothing() {
     }
 }
 
-/// Of an ACP call all that is told counts, and what contradicts itself asks.
+/// For an ACP call, everything reported counts, and contradictions ask.
 #[test]
 fn acp_calls_are_judged_whole() {
     let shown = |fields: serde_json::Value| {
@@ -547,14 +547,14 @@ fn acp_calls_are_judged_whole() {
         let verdict = Question::new("x", Some(kind), &input).ask(&modes);
         assert_eq!(is_allowed(&verdict), allowed, "{kind:?} {input}");
     }
-    // Another call's id is no call of its own: its fields are the model's.
+    // With another call's id, this does not count as the call: its fields come from the model.
     let forged = shown(json!({ "kind": "read", "locations": [{ "path": "a" }] }));
     let question = Question::new("x", Some(ToolKind::Read), &forged);
     let asked = CallFacts { call_id: Some("other"), ..question.asked() };
     assert_eq!(modes.decide(&asked, &no_links), Verdict::Ask);
 }
 
-/// A page on this machine is a file, whatever the tool that fetches it.
+/// A page on this machine is a file, whatever tool fetches it.
 #[test]
 fn an_address_of_a_file_is_a_path() {
     let fetch = |url: &str| Question::new("WebFetch", None, &json!({ "url": url, "prompt": "x" }));

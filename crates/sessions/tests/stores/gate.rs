@@ -19,7 +19,7 @@ pub(crate) struct Gate {
     pub(crate) stopped_at: watch::Sender<Option<Stop>>,
     pub(crate) reads: AtomicUsize,
     pub(crate) groups: Mutex<Vec<usize>>,
-    /// Whether it takes appends from whoever brings them, too.
+    /// Whether it also accepts direct appends from callers.
     at_once: bool,
     pub(crate) taken_at_once: AtomicUsize,
 }
@@ -28,7 +28,7 @@ pub(crate) struct Gate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
     Before,
-    /// It is durable, but has not returned.
+    /// It is durable, but the call has not returned.
     After,
 }
 
@@ -37,7 +37,7 @@ impl Gate {
         Self::with(inner, false)
     }
 
-    /// One that takes appends from whoever brings them, too.
+    /// One that also accepts direct appends from callers.
     pub(crate) fn at_once(inner: Arc<dyn Store>) -> Arc<Self> {
         Self::with(inner, true)
     }
@@ -71,7 +71,7 @@ impl Gate {
         refused.wait_for(|count| *count >= times).await.unwrap();
     }
 
-    /// Appends stop at these places until they may go on.
+    /// Appends stop at these places until they may continue.
     pub(crate) fn stop_at(&self, stops: &[Stop]) {
         *self.stops.lock().unwrap() = stops.to_vec();
         self.go.notify_all();

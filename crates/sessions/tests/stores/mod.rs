@@ -1,4 +1,4 @@
-//! What the tests of stores and of the log share: records, batches, chance.
+//! What the tests of stores and of the log share: records, batches, random numbers.
 #![expect(dead_code, reason = "each test file uses what it needs, none uses all")]
 
 pub(crate) mod gate;
@@ -49,7 +49,7 @@ pub(crate) fn record(id: &str, state: SessionState, owner: Option<&str>, last: u
     }
 }
 
-/// The line of an event: tells its session and number, and has a length of its own.
+/// The line of an event: it names its session and number, and its length varies.
 pub(crate) fn line(session: &str, seq: u64) -> String {
     let mut line = format!("{session} {seq} ");
     for word in 0..(seq * 7919) % 40 {
@@ -80,7 +80,7 @@ pub(crate) fn of_batch(session: &str, batch: Batch) -> Append {
     }
 }
 
-/// No events, only a session.
+/// A change of a session, without events.
 pub(crate) fn change(record: Record) -> Append {
     Append { batch: None, record, keys: Vec::new() }
 }
@@ -94,14 +94,14 @@ pub(crate) fn sqlite() -> (Arc<dyn Store>, TempDir) {
     (Arc::new(Sqlite::open(directory.path()).unwrap()), directory)
 }
 
-/// Does the same with each kind of store.
+/// Runs a test with each kind of store.
 pub(crate) fn with_each(test: impl Fn(&dyn Store)) {
     test(&Memory::new());
     let (store, _directory) = sqlite();
     test(&*store);
 }
 
-/// A little chance, the same for the same seed.
+/// Random numbers, the same for the same seed.
 pub(crate) struct Chance(pub(crate) u64);
 
 impl Chance {

@@ -1,4 +1,4 @@
-//! Wrong input: each gets its error, and the connection and its sessions live on.
+//! Invalid input gets an error, and the connection and its sessions continue.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! A client of the backend that waits for every frame, and fails on one that nobody read.
+//! A client of the backend that waits for every frame and fails on unread ones.
 
 use std::path::PathBuf;
 
@@ -37,7 +37,7 @@ impl Client {
         self.bytes(format!("{message}\n").as_bytes());
     }
 
-    /// Creates a session of the demo agent; its id.
+    /// Creates a session of the demo agent and returns its id.
     pub(crate) fn create(&mut self, prompt: &str, options: &Value) -> String {
         self.send(&json!({ "type": "session.create", "id": "create", "payload": {
             "prompt": prompt, "cwd": self.work(), "options": options,
@@ -57,7 +57,6 @@ impl Client {
         self.send(&json!({ "type": kind, "id": id, "session_id": session, "payload": payload }));
     }
 
-    /// Answers a callback.
     pub(crate) fn answer(&mut self, callback: &Value, payload: &Value) {
         let (id, session) = (callback["id"].as_str(), callback["session_id"].as_str());
         self.say("callback.response", id.expect("an id"), session.expect("a session"), payload);
@@ -72,7 +71,7 @@ impl Client {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
     }
 
-    /// The frames up to the first of that type, which must come next but for messages of the agent.
+    /// Skips messages of the agent and returns the next other frame, which must be of this type.
     pub(crate) fn next(&mut self, kind: &str) -> Value {
         loop {
             let frame = self.frame();
@@ -83,7 +82,7 @@ impl Client {
         }
     }
 
-    /// The agent's messages up to the result of its turn.
+    /// The agent's messages up to and including the result of the turn.
     pub(crate) fn turn(&mut self) -> Vec<Value> {
         let mut messages = Vec::new();
         loop {
@@ -98,13 +97,13 @@ impl Client {
         }
     }
 
-    /// The text that the turn ends with.
+    /// The result text of the turn.
     pub(crate) fn result(&mut self) -> String {
         let last = self.turn().pop().expect("a result");
         last["result"].as_str().unwrap_or_else(|| panic!("no text: {last}")).to_owned()
     }
 
-    /// Kills the session, so that no message of it is left unread.
+    /// Kills the session, so that none of its messages is left unread.
     pub(crate) fn kill(&mut self, session: &str) {
         self.say("session.kill", "kill", session, &json!({}));
         let killed = self.next("session.killed");
@@ -113,13 +112,13 @@ impl Client {
         assert_eq!(killed, expected);
     }
 
-    /// Says no more: all that was said must have been read, and the program ends well and silently.
+    /// Closes stdin. Everything must have been read, and the program must exit with 0 and an empty stderr.
     pub(crate) fn finish(self) {
         let rest = self.rest();
         assert!(rest.is_empty(), "unread: {rest:?}");
     }
 
-    /// Says no more, and reads what is left.
+    /// Closes stdin and reads the rest.
     pub(crate) fn rest(mut self) -> Vec<Value> {
         self.program.hang_up();
         let lines = std::iter::from_fn(|| self.program.line());
@@ -130,7 +129,6 @@ impl Client {
     }
 }
 
-/// The types of messages.
 pub(crate) fn types(messages: &[Value]) -> Vec<&str> {
     messages.iter().filter_map(|message| message["type"].as_str()).collect()
 }

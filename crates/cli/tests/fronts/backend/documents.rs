@@ -1,9 +1,8 @@
-//! The JSON blocks of docs/protocols/backend.md are exchanged with the program.
+//! Exchanges the JSON blocks of docs/protocols/backend.md with the program.
 //!
-//! Under one heading, on one connection: `jsonl client` lines are said; `jsonl backend` lines must be
-//! what comes next, where an object need only name the fields it is about, and messages that only tell
-//! of a prompt's way are passed over. A text that begins with `$` stands for whatever came in its place
-//! first.
+//! The blocks under one heading are one connection. `jsonl client` lines are sent. `jsonl backend` lines
+//! must arrive next; an object needs to contain only the fields it shows. A string that starts with `$`
+//! matches anything, and has the same value everywhere.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -49,7 +48,7 @@ fn exchange(section: &str) -> usize {
     exchanged
 }
 
-/// The blocks that are exchanged, and whether the client says them.
+/// The blocks to exchange, and whether the client sends them.
 fn blocks(section: &str) -> Vec<(bool, Vec<&str>)> {
     let mut blocks = Vec::new();
     let mut lines = section.lines();

@@ -51,7 +51,7 @@ fn a_suggested_rule_is_taken() {
         })
         .collect();
     client.answer(&callback, &json!({ "behavior": "allow", "updated_permissions": rules }));
-    // It is not asked again.
+    // No second request.
     assert_eq!(client.result(), "a");
     client.kill(&session);
     client.finish();
@@ -106,7 +106,7 @@ fn every_hook_that_the_agent_has_is_called() {
         }
     }
     let missing: Vec<_> = HOOKS.iter().filter(|event| !called.contains(**event)).collect();
-    // The demo agent shortens no context and notifies nobody.
+    // The demo agent does not compact its context and sends no notifications.
     assert!(
         missing.iter().all(|event| ["Notification", "PreCompact"].contains(event)),
         "{missing:?}"

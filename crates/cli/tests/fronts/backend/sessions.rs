@@ -1,4 +1,4 @@
-//! Sessions: their life, their options, their methods.
+//! The life cycle, options and methods of sessions.
 
 use serde_json::{Value, json};
 
@@ -153,7 +153,7 @@ fn a_turn_is_interrupted_and_the_session_goes_on() {
     let session = client.create("/say before\n/hang", &json!({}));
     while client.next("sdk.message")["payload"]["type"] != "assistant" {}
     client.say("session.interrupt", "i", &session, &json!({}));
-    // The answer and the end of the turn may come in either order.
+    // The answer and the end of the turn may arrive in either order.
     let (mut told, mut ended) = (false, false);
     while !(told && ended) {
         let frame = client.frame();
@@ -248,7 +248,7 @@ fn a_message_is_the_agents_own_line() {
     client.finish();
 }
 
-/// Files go back to what they were before a prompt: changed ones change back, new ones go.
+/// A rewind undoes changes to files since a prompt, and removes new files.
 #[test]
 fn files_are_rewound_to_before_a_prompt() {
     let mut client = Client::new();
@@ -287,7 +287,7 @@ fn a_session_is_resumed_by_its_id() {
     let resumed = client.create("/say {turns}", &json!({ "resume": session }));
     assert_eq!(resumed, session);
     assert_eq!(client.result(), "2");
-    // One that nobody knows is not begun as another: the agent says why.
+    // An unknown id does not start a new conversation: the error names it.
     client.send(&json!({ "type": "session.create", "id": "x", "payload": {
         "prompt": "hi", "options": { "resume": "00000000-0000-4000-8000-000000000000" } } }));
     loop {

@@ -1,4 +1,4 @@
-//! A project that nobody trusts yet: the client is asked before the agent starts.
+//! An untrusted project: the client is asked before the agent starts.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! A home in which the program is called by the name `claude`.
+//! A home where agentwire is installed under the name `claude`.
 
 use std::ffi::OsStr;
 use std::ops::Deref;
@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 use crate::shared::{AGENTWIRE, ClaudeClient, Home, Program};
 
-/// How an SDK starts the program.
+/// The arguments with which an SDK starts the program.
 const STREAM: [&str; 5] =
     ["--output-format", "stream-json", "--verbose", "--input-format", "stream-json"];
 
@@ -29,7 +29,7 @@ impl ClaudeHome {
         Self(home)
     }
 
-    /// The program as `claude`, with the demo agent behind.
+    /// The program as `claude`, with the demo agent.
     pub(crate) fn claude<S: AsRef<OsStr>>(&self, args: &[S]) -> Command {
         let mut command = Command::new(self.path("drop-in/claude"));
         self.settle(&mut command);
@@ -45,7 +45,6 @@ impl ClaudeHome {
         self.client_with(more, &[])
     }
 
-    /// With these variables.
     pub(crate) fn client_with(&self, more: &[&str], variables: &[(&str, &str)]) -> ClaudeClient {
         let mut command = self.claude(&[&STREAM, more].concat());
         ClaudeClient::new(Program::start(self, command.envs(variables.iter().copied())))

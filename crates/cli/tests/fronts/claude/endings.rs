@@ -1,4 +1,4 @@
-//! How the program ends, and what it leaves.
+//! How the program exits, and what it leaves behind.
 
 use serde_json::{Value, json};
 
@@ -107,7 +107,7 @@ fn what_asks_after_the_end_of_input_is_denied() {
     assert!(!home.path("work/never.txt").exists());
 }
 
-/// Nobody is left to ask, but the rules that the command line gave are still there.
+/// There is nobody to ask after stdin ends, but the rules from the command line still apply.
 #[test]
 fn what_a_rule_allows_runs_to_the_end() {
     let home = ClaudeHome::new();
@@ -129,7 +129,7 @@ fn what_a_rule_allows_runs_to_the_end() {
     assert!(told.contains("nobody is left to answer"), "{told}");
 }
 
-/// A signal that comes while the last turn is worked off ends it at once, and its result is told.
+/// A signal after the end of input ends the last turn at once, and its result is reported.
 #[test]
 fn a_signal_after_the_end_of_input_ends_the_turn() {
     let home = ClaudeHome::new();
@@ -153,7 +153,7 @@ fn a_signal_after_the_end_of_input_ends_the_turn() {
 fn a_signal_ends_it_and_all_below() {
     let home = ClaudeHome::new();
     let mut client = home.client(&["--permission-mode", "bypassPermissions"]);
-    // A name, not a pid: the command may have a namespace of pids of its own.
+    // A name, not a pid: the command may run in its own pid namespace.
     let name = format!("left-behind-{}", std::process::id());
     client.prompt(&format!("/bash sh -c 'echo > began; sleep 300; true' {name} & sleep 300"));
     while !home.path("work/began").exists() {
@@ -166,7 +166,7 @@ fn a_signal_ends_it_and_all_below() {
     assert!(!runs(&name), "the command is left");
 }
 
-/// Whether a process has this in its command line.
+/// Whether the command line of any process contains this.
 fn runs(name: &str) -> bool {
     let processes = std::fs::read_dir("/proc").expect("processes").flatten();
     let mut lines = processes.filter_map(|it| std::fs::read(it.path().join("cmdline")).ok());
@@ -223,7 +223,7 @@ fn separators_never_stand_on_the_wire() {
 fn words_of_the_program_are_its_own() {
     let home = ClaudeHome::new();
     assert_eq!(home.output(&["-p", "--continue", "--fork-session", "/say {turns}"]).stdout, b"1\n");
-    // A command of the program's by its name, and what looks like a flag of ours.
+    // A prompt that is the name of one of Claude's commands, and one that looks like a flag of ours.
     for prompt in ["mcp", "--config=x"] {
         let output = home.output(&["-p", "--output-format=json", "--", prompt]);
         let result: Value = serde_json::from_slice(&output.stdout).expect("JSON");
@@ -267,7 +267,7 @@ fn a_session_is_found_again() {
     assert!(told.contains("No conversation found with session ID"), "{told}");
 }
 
-/// The command line is the whole configuration, as with the program itself.
+/// The command line is the whole configuration, as in Claude itself.
 #[test]
 fn a_resumed_session_keeps_no_flags() {
     let home = ClaudeHome::new();
@@ -282,7 +282,7 @@ fn a_resumed_session_keeps_no_flags() {
     }
 }
 
-/// A server that says five to everything.
+/// An MCP server that answers every call with "five".
 const SERVER: &str = r#"while read -r line; do
     id=$(printf %s "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
     case $line in
@@ -311,7 +311,8 @@ fn a_server_of_the_command_line_is_started_and_called() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "five\n", "{stderr}");
 }
 
-/// An SDK hears no error for an answer: one that allows with a field that is not known is denied, by name.
+/// An SDK receives no error for an answer, so an allow with an unknown field is denied, and the reason
+/// names the field.
 #[test]
 fn what_allows_is_read_strictly() {
     let home = ClaudeHome::new();

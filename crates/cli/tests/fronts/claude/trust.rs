@@ -1,4 +1,4 @@
-//! The drop-in in a project that nobody trusts yet: the client is asked, if it can be.
+//! `agentwire claude` in an untrusted project: the client is asked, if it can answer.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,10 +8,10 @@ use serde_json::json;
 use crate::claude::client::ClaudeHome;
 use crate::shared::{AGENTWIRE, ClaudeClient, Home, write_program};
 
-/// Makes the home one where Claude is a program that writes down how it was started, in a project whose
-/// settings run something. Gives the program.
+/// Sets up a `real-claude` that logs its arguments, and a project whose settings run a command. Returns the
+/// program.
 pub(crate) fn project(home: &Home) -> PathBuf {
-    // The demo agent knows nothing of this flag.
+    // The demo agent does not know this flag.
     let script = format!(
         "#!/bin/sh\necho \"$*\" >> ../argv.log\n\
          for word do shift; [ \"$word\" = --strict-mcp-config ] || set -- \"$@\" \"$word\"; done\n\
@@ -36,7 +36,7 @@ fn client(home: &ClaudeHome, more: &[&str]) -> ClaudeClient {
     home.client_with(more, &[("AGENTWIRE_AGENT", "claude"), ("AGENTWIRE_CLAUDE_BIN", &program)])
 }
 
-/// How the agent was started last.
+/// The arguments of the last start.
 pub(crate) fn start(home: &Home) -> String {
     let log = fs::read_to_string(home.path("argv.log")).expect("a start");
     log.lines().last().expect("a start").to_owned()
@@ -47,7 +47,7 @@ fn a_client_that_can_answer_is_asked() {
     for (behavior, is_trusted) in [("deny", false), ("allow", true)] {
         let home = claude_home();
         let mut client = client(&home, &["--permission-prompt-tool", "stdio"]);
-        // As the SDKs do: the answer to this comes once the agent runs.
+        // As the SDKs do. The answer arrives once the agent runs.
         client.send_raw(
             r#"{"type":"control_request","request_id":"i","request":{"subtype":"initialize"}}"#,
         );
@@ -58,7 +58,7 @@ fn a_client_that_can_answer_is_asked() {
         let input = &asked["request"]["input"];
         assert_eq!(input["files"][0]["runs"][0], "apiKeyHelper: evil", "{asked}");
         assert!(!home.path("argv.log").exists());
-        // The SDKs send back the input that they were shown.
+        // The SDKs send back the input they were shown.
         let answer = match is_trusted {
             true => json!({ "behavior": behavior, "updatedInput": input }),
             false => json!({ "behavior": behavior, "message": "no" }),
@@ -77,7 +77,7 @@ fn a_client_that_can_answer_is_asked() {
     }
 }
 
-/// As `claude -p` would have no dialog: the agent works, without the project's settings.
+/// `claude -p` would show no dialog either: the agent works without the project's settings.
 #[test]
 fn a_client_that_cannot_answer_works_without_project_settings() {
     let home = claude_home();

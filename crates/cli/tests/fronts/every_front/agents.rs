@@ -22,7 +22,6 @@ fn demo(name: &str) {
     drive(front(name), &[Case { name: "demo".to_owned(), agent: DEMO, prompts, recording: None }]);
 }
 
-/// A module of tests for each front.
 macro_rules! fronts {
     ($($front:ident)*) => {
         #[test]

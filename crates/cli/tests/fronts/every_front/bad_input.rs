@@ -1,4 +1,5 @@
-//! What no client should say: each is answered in the front's own words, and the rest goes on.
+//! Input that no client should send: each front answers it in its own format, and everything else
+//! continues.
 
 use serde_json::{Value, json};
 
@@ -8,23 +9,22 @@ use crate::recording::DEMO;
 use crate::shared::{Ended, Program};
 use crate::speaker::front;
 
-/// What a front answers.
+/// What a front sends and receives.
 struct Answers {
     front: &'static str,
-    /// Lines, and what comes of each.
+    /// Lines, and the answer to each.
     lines: Vec<(&'static [u8], Value)>,
-    /// To a line of more than 64 MiB.
+    /// The answer to a line of more than 64 MiB.
     overlong: Value,
-    /// To half a line, and then nothing more.
+    /// The answer to half a line at the end of the input.
     half: Value,
-    /// A session that asks, from its start to the request.
+    /// A session from its start to its first request.
     ask: Vec<Step>,
-    /// The answer to the request.
     settle: Value,
     settled: Value,
-    /// What comes of the same answer again, if it is not passed over, and the end of the turn.
+    /// What follows a second, identical answer, unless it is ignored, and the end of the turn.
     again: Vec<Value>,
-    /// A prompt of the same session that says `alive`, and its end.
+    /// A prompt of the same session that prints `alive`, and the end of its turn.
     alive: Vec<Step>,
 }
 
@@ -49,7 +49,7 @@ fn try_all(answers: Answers) {
         }
     };
     play(&mut program, answers.ask, &mut names);
-    // All of this comes while a request is open, and changes nothing.
+    // All of this is sent while a request is open, and changes nothing.
     for (line, shown) in &answers.lines {
         assert!(program.bytes(line) && program.bytes(b"\n"));
         expect(
@@ -137,7 +137,7 @@ fn claude() {
             (b"\xff\xfe{}", error("")),
             (b"{\"type\":\"user\0\"}", error("")),
             (b"[]", error("")),
-            // A prompt that cannot be read has a result, after that of the turn that runs.
+            // An unreadable prompt gets its result after the running turn has its own.
             (
                 b"{\"type\":\"user\",\"message\":{\"content\":7}}\r\n{\"type\":\"control_request\",\"request_id\":\"c\"}",
                 error("c"),
@@ -150,7 +150,7 @@ fn claude() {
                 b"{\"type\":\"control_request\",\"request_id\":\"e\",\"request\":{\"subtype\":\"fly\"}}",
                 error("e"),
             ),
-            // What is not known is passed over, as is the answer to what nobody asked.
+            // Unknown messages and answers to unknown requests are ignored.
             (
                 b"{\"type\":\"fly\"}\n{\"type\":\"control_response\",\"response\":{\"request_id\":\"x\"}}\n{",
                 error(""),

@@ -1,4 +1,4 @@
-//! A client that says all it has at once, far more than any queue holds, and then no more.
+//! A client that sends far more at once than any queue holds, and then closes its input.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ fn read(program: &mut Program) -> Vec<Value> {
     lines.map(|line| serde_json::from_str(&line).expect("a line is JSON")).collect()
 }
 
-/// How often the agent said each word.
+/// Asserts that the agent worked on every prompt.
 fn is_all(said: impl Iterator<Item = String>) {
     let text: String = said.collect();
     let missing: Vec<usize> =
@@ -49,7 +49,7 @@ fn unified() {
             + "\n"
     };
     let pouring = program.pour_on((0..PROMPTS).map(prompt).collect());
-    // Once it hears no more, it ends within seconds: it must have done all before.
+    // Once its input ends, the program exits within seconds, so everything must be done before that.
     let last = format!("<{}>", PROMPTS - 1);
     let (mut said, mut replies, mut is_done) = (Vec::new(), 0, false);
     while !is_done || replies < PROMPTS {

@@ -1,4 +1,4 @@
-//! Drives sessions over a front to their end, as a client would that knows only its own words.
+//! Drives sessions over a front to their end, as a client that knows only that front's format.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Mutex;
@@ -8,10 +8,10 @@ use crate::every_front::program::start;
 use crate::shared::{Ended, Program};
 use crate::speaker::{Case, Heard, Row, Speaker};
 
-/// How many programs run at once where each has one session.
+/// Concurrent programs, for fronts with one session per program.
 const WORKERS: usize = 3;
 
-/// Drives these cases of one agent. Nothing is unread, nothing is left, and stderr is silent.
+/// Drives these cases of one agent. Nothing is unread, no process is left, and stderr is empty.
 pub(crate) fn drive(row: &Row, cases: &[Case]) {
     if row.sessions > 1 {
         return Drive::new(row, cases).run();
@@ -40,7 +40,7 @@ struct Drive<'d> {
     cases: &'d [Case],
     speaker: Box<dyn Speaker>,
     program: Program,
-    /// Of each session, how many turns are over; none once all of it is.
+    /// Completed turns of each session; `None` once the session has ended.
     turns: Vec<Option<usize>>,
     started: usize,
     at_once: usize,
@@ -115,7 +115,7 @@ impl<'d> Drive<'d> {
         for heard in heard {
             match heard {
                 Heard::Answer(frame) => {
-                    // An agent may end while it is answered.
+                    // The agent may exit before it is answered.
                     self.program.bytes(format!("{frame}\n").as_bytes());
                 }
                 Heard::TurnOver(number) => self.turn_over(number),

@@ -1,8 +1,8 @@
 //! Every JSON example of the specifications, exchanged with the program.
 //!
-//! `examples/*.json` has them as steps: what the client says is said, what the server says must come,
-//! with the same keys and the same types. A string `$name` is the same wherever it stands, `=text` is
-//! that text, and a word that tells messages apart is itself.
+//! `examples/*.json` contains the examples as steps. The client's messages are sent; the server's must
+//! arrive, with the same keys and types. `$name` has the same value everywhere, `=text` is exactly that
+//! text, and the fields in `WORDS` must have the same value.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::recording::DEMO;
 use crate::shared::Program;
 use crate::speaker::front;
 
-/// Words that tell messages apart.
+/// Fields that identify a message.
 const WORDS: [&str; 12] = [
     "type",
     "subtype",
@@ -41,11 +41,10 @@ struct Example {
 enum Step {
     Client(Value),
     Server(Value),
-    /// All of these come, in whatever order.
+    /// All of these arrive, in any order.
     Unordered(Vec<Value>),
 }
 
-/// What names stand for.
 pub(crate) type Names = BTreeMap<String, Value>;
 
 fn exchange(front_name: &str, text: &str) {
@@ -67,7 +66,7 @@ fn exchange(front_name: &str, text: &str) {
     }
 }
 
-/// Reads until there were lines like those that are shown. No answer may be passed over.
+/// Reads until lines like those shown have arrived. Fails if it would have to skip an answer.
 pub(crate) fn expect(program: &mut Program, shown: &[Value], names: &mut Names, title: &str) {
     let mut left: Vec<&Value> = shown.iter().collect();
     let mut passed = Vec::new();
@@ -111,7 +110,7 @@ fn is_like(said: &Value, shown: &Value, key: &str, names: &mut Names) -> bool {
             names.entry(text.clone()).or_insert_with(|| said.clone()) == said
         }
         Value::String(text) => match text.strip_prefix('=') {
-            // The text, or the number in words.
+            // The text itself, or the number written out.
             Some(text) => {
                 said == text || said.as_number().map(ToString::to_string).as_deref() == Some(text)
             }
@@ -125,7 +124,7 @@ fn is_like(said: &Value, shown: &Value, key: &str, names: &mut Names) -> bool {
     }
 }
 
-/// The message with what the names stand for.
+/// The message with its `$name`s replaced.
 pub(crate) fn named(message: &Value, names: &Names) -> Value {
     match message {
         Value::Object(fields) => {

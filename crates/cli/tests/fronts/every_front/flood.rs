@@ -1,4 +1,4 @@
-//! A client that does not read while its agent says more than any pipe holds.
+//! A client that does not read while its agent prints more than any pipe holds.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -10,16 +10,16 @@ use crate::recording::DEMO;
 use crate::shared::{Ended, PATIENCE, Program};
 use crate::speaker::front;
 
-/// How often another process looks whether the agent is done.
+/// How often another process checks whether the agent is done.
 const PAUSE: Duration = Duration::from_millis(200);
 
 const WORDS: usize = 200_000;
 
-/// Far less than what is said, which is some hundred MB on the wire.
+/// Far less than the output, which is some hundred MB on the wire.
 const MEMORY_KIB: u64 = 300 << 10;
 
-/// Says these frames, reads nothing until the agent is done, then everything; `words` gives what a
-/// frame has of the agent's text, `is_last` which frame is the last to be read.
+/// Sends these frames, reads nothing until the agent is done, then everything. `words` returns a frame's
+/// part of the agent's text; `is_last` finds the last frame to read.
 fn flood(
     name: &str,
     frames: &[Value],
@@ -57,7 +57,7 @@ fn flood(
     assert_eq!(program.end_alone(), Ended { code: Some(0), stderr: String::new() });
 }
 
-/// Whether the log has the end of the turn, asked of another process.
+/// Asks another process whether the log contains the end of the turn.
 fn is_done(program: &Program) -> bool {
     let listed = Command::new(env!("CARGO_BIN_EXE_agentwire"))
         .args(["ls", "--json"])
@@ -69,7 +69,7 @@ fn is_done(program: &Program) -> bool {
     session["state"] == "idle" && session["turns"] == 1
 }
 
-/// The most memory that it ever had, in KiB.
+/// Peak memory in KiB.
 fn memory(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");

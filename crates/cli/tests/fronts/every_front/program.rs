@@ -1,19 +1,19 @@
-//! The program as the client of a front starts it, with a recording in the agent's place.
+//! Starts the program as a client of a front does, with recordings as agents.
 
 use crate::recording::Agent;
 use crate::shared::{AGENTWIRE, Home, Program};
 
-/// Plays the recording that lies in the session's directory.
+/// Plays the recording in the session's directory.
 const PLAYER: &str = "#!/bin/sh\nexec \"$AGENTWIRE\" play recording.jsonl --speed max\n";
 
-/// Starts it as a client would. Its agents are recordings, but for the demo agent.
+/// Starts it as a client would. All agents except the demo agent are recordings.
 pub(crate) fn start(args: &[&str], agent: Agent) -> Program {
     let mut program = start_quiet(args, agent);
     program.listen();
     program
 }
 
-/// Starts it, and reads nothing of it yet.
+/// Starts it without reading its stdout yet.
 pub(crate) fn start_quiet(args: &[&str], agent: Agent) -> Program {
     let home = Home::new();
     let player = home.program("player", PLAYER);

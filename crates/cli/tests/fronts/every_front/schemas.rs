@@ -1,4 +1,4 @@
-//! What `agentwire unified` takes and says is what its schemas say: every command, its reply, every event.
+//! `agentwire unified` follows its schemas: every command, its reply, every event.
 
 use std::collections::BTreeMap;
 
@@ -16,11 +16,11 @@ struct Wire {
     command: Validator,
     reply: Validator,
     event: Validator,
-    /// By the command.
+    /// By command.
     replies: BTreeMap<String, Validator>,
-    /// Commands that were done.
+    /// Commands that succeeded.
     done: Vec<String>,
-    /// Events that were not looked at.
+    /// Events that have not been checked for yet.
     events: Vec<Value>,
 }
 
@@ -53,7 +53,7 @@ impl Wire {
         }
     }
 
-    /// Says a command, and gives its reply, or its error.
+    /// Sends a command and returns its reply or error.
     fn ask(&mut self, command: &str, fields: Value) -> Result<Value, Value> {
         let mut frame = json!({ "id": command, "command": command });
         if let (Some(frame), Value::Object(fields)) = (frame.as_object_mut(), fields) {
@@ -78,7 +78,7 @@ impl Wire {
         }
     }
 
-    /// Reads a line: a reply is given, an event is kept.
+    /// Reads a line: returns a reply, stores an event.
     fn read(&mut self) -> Option<Value> {
         let line = self.program.line().expect("a line");
         let told: Value = serde_json::from_str(&line).expect("JSON");
@@ -90,7 +90,6 @@ impl Wire {
         None
     }
 
-    /// The next event of that type.
     fn until(&mut self, kind: &str) -> Value {
         loop {
             if let Some(at) = self.events.iter().position(|event| event["type"] == kind) {
@@ -150,7 +149,7 @@ fn every_command_and_its_reply() {
     assert_eq!(missing["code"], "sessionNotFound");
     wire.ask("finish", session.clone()).expect("it ends");
     wire.until("sessionEnded");
-    // What was taken counts once, though the session is over since.
+    // An accepted prompt counts once, even after the session has ended.
     let taken = |id: &str| with(json!({ "prompt": "/hang", "messageId": id }));
     let again = json!({ "messageId": id, "repeated": true });
     assert_eq!(wire.ask("prompt", taken(id)), Ok(again));

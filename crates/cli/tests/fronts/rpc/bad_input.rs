@@ -1,4 +1,4 @@
-//! What no client should say; the connection and its sessions live on.
+//! Input that no client should send; the connection and its sessions continue.
 
 use serde_json::{Value, json};
 
@@ -79,7 +79,7 @@ fn too_many_calls_are_refused() {
     let session = client.result("session/create", &json!({ "agent": "demo" }))["sessionId"].clone();
     let hang = client.send("run", &json!({ "sessionId": session, "prompt": "/say hung\n/hang" }));
     client.until(|said| said["params"]["message"]["type"] == "assistant");
-    // A batch is read whole before anything of it can be answered.
+    // A batch is read completely before any of its calls can be answered.
     let list = |id: u64| json!({ "jsonrpc": "2.0", "id": id, "method": "session/list" });
     let calls: Vec<Value> = (1000..1300).map(list).collect();
     client.say(json!(calls).to_string().as_bytes());

@@ -11,7 +11,7 @@ pub(crate) struct Client {
     next_id: u64,
 }
 
-/// What a call gave: what was said before the reply, and the reply.
+/// A reply, and what arrived before it.
 pub(crate) struct Answer {
     pub(crate) before: Vec<Value>,
     pub(crate) reply: Value,
@@ -22,7 +22,7 @@ impl Client {
         Self::at(&Home::new())
     }
 
-    /// A client in the home of another that has left.
+    /// A client in the home of an earlier one.
     pub(crate) fn at(home: &Home) -> Self {
         let mut command = home.command(&["rpc"]);
         let program = Program::start(home, command.env("AGENTWIRE_AGENT", "demo"));
@@ -37,7 +37,7 @@ impl Client {
         assert!(self.program.bytes(&[line, b"\n"].concat()), "it reads");
     }
 
-    /// Sends a call; gives its id.
+    /// Sends a call and returns its id.
     pub(crate) fn send(&mut self, method: &str, params: &Value) -> u64 {
         self.next_id += 1;
         let call =
@@ -46,13 +46,12 @@ impl Client {
         self.next_id
     }
 
-    /// The next that the program says.
     pub(crate) fn read(&mut self) -> Value {
         let line = self.program.line().expect("one more line");
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
     }
 
-    /// Reads up to something that fits.
+    /// Reads up to the first message that fits.
     pub(crate) fn until(&mut self, fits: impl Fn(&Value) -> bool) -> Answer {
         let mut before = Vec::new();
         loop {
@@ -64,7 +63,7 @@ impl Client {
         }
     }
 
-    /// Reads up to where each of these has been said, in any order; gives them, and all else.
+    /// Reads until all of these have arrived, in any order. Returns them, and everything else.
     pub(crate) fn all<const N: usize>(
         &mut self,
         fits: [&dyn Fn(&Value) -> bool; N],
@@ -91,19 +90,18 @@ impl Client {
         self.reply(id)
     }
 
-    /// The result of a call that succeeds.
     pub(crate) fn result(&mut self, method: &str, params: &Value) -> Value {
         let answer = self.call(method, params);
         let result = answer.reply.get("result").cloned();
         result.unwrap_or_else(|| panic!("{method}: {}", answer.reply))
     }
 
-    /// The code of a call that fails, and our name of it.
+    /// The JSON-RPC code of a failed call, and our code for it.
     pub(crate) fn error(&mut self, method: &str, params: &Value) -> (i64, String) {
         error(&self.call(method, params).reply)
     }
 
-    /// Says no more; gives what was still unread but for the last words of sessions.
+    /// Closes stdin. Everything except the ends of sessions must have been read.
     pub(crate) fn close(mut self) -> Home {
         self.program.hang_up();
         let mut unread = Vec::new();
@@ -124,13 +122,13 @@ pub(crate) fn error(reply: &Value) -> (i64, String) {
     (code, reply["error"]["data"]["code"].as_str().expect("our code").to_owned())
 }
 
-/// The types of the messages among these.
+/// The types of the `message` notifications among these.
 pub(crate) fn types(said: &[Value]) -> Vec<&str> {
     let messages = said.iter().filter(|said| said["method"] == "message");
     messages.map(|said| said["params"]["message"]["type"].as_str().expect("a type")).collect()
 }
 
-/// The text of the assistant's messages among these.
+/// The text of the `message` notifications among these.
 pub(crate) fn text(said: &[Value]) -> String {
     let content =
         said.iter().filter_map(|said| said["params"]["message"]["message"]["content"].as_array());

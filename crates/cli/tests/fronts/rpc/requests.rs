@@ -1,4 +1,4 @@
-//! What the agent asks.
+//! Requests of the agent.
 
 use serde_json::{Value, json};
 

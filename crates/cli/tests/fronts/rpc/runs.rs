@@ -41,7 +41,7 @@ fn queued_runs_are_answered_each_by_its_turn() {
         let answer = client.reply(id);
         results.push(answer.reply["result"]["result"].as_str().expect("a result").to_owned());
     }
-    // An agent that folds what waits into one turn gives all of it that turn's result.
+    // If an agent merges queued prompts into one turn, all of them get that turn's result.
     assert_eq!(results[0], "one");
     assert!(results[2].ends_with("three"), "{results:?}");
     let events = client.result("session/events", &json!({ "sessionId": session, "limit": 10000 }));
@@ -127,7 +127,7 @@ fn a_turn_is_interrupted_and_a_session_killed() {
     let failed = client.reply(run).reply;
     assert!(failed["error"]["code"] == -32000 || failed["result"]["is_error"] == true, "{failed}");
     assert_eq!(client.reply(kill).reply["result"], json!({}));
-    // Until its end is written it is there.
+    // The session exists until its end is written.
     let mut kill = || client.call("session/kill", &named).reply["error"]["code"].clone();
     assert!((0..10_000).any(|_| kill() == -32002), "it is never gone");
     let sent = json!({ "sessionId": session, "prompt": "x" });
@@ -201,7 +201,7 @@ fn a_message_counts_once_and_a_kill_is_followed_by_a_run() {
     let ended = json!({ "sessionId": session, "reason": "completed" });
     assert_eq!((&told["params"], &killed.reply["result"]), (&ended, &json!({})));
     assert_eq!(client.reply(resumed).reply["result"]["result"], "3");
-    // Also one that was taken before the session ended.
+    // The same for a prompt that was accepted before the session ended.
     client.result("session/kill", &json!({ "sessionId": session }));
     let late = json!({ "sessionId": session, "prompt": "/say two", "messageId": second });
     assert_eq!(client.error("run", &late), (-32000, "conflict".to_owned()));
@@ -210,7 +210,7 @@ fn a_message_counts_once_and_a_kill_is_followed_by_a_run() {
     client.close();
 }
 
-/// The lines that spec/claude-sdk-protocol.md has a client send.
+/// The lines that a client sends according to spec/claude-sdk-protocol.md.
 #[test]
 fn the_specifications_user_messages_are_taken() {
     let lines = [
@@ -224,7 +224,7 @@ fn the_specifications_user_messages_are_taken() {
         let message: serde_json::Value = serde_json::from_str(line).expect("JSON");
         let send =
             client.send("session/send", &json!({ "sessionId": session, "message": message }));
-        // A result of a tool that was never called begins no turn.
+        // The result of a tool that was never called starts no turn.
         if line.contains("tool_result") {
             assert!(client.reply(send).reply["result"]["messageId"].is_string());
         } else {

@@ -1,4 +1,4 @@
-//! However an agent, its session or the gateway ends: nobody is left.
+//! However an agent, its session or the gateway ends, no process is left.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, Stdio};
@@ -12,7 +12,7 @@ use crate::process::harness::{
     parent, pid, shell, tell, until,
 };
 
-/// Set for a process of this test that is to be a gateway; its value marks its agents.
+/// Set for a process of this test that acts as a gateway. The value marks its agents.
 const GATEWAY: &str = "AGENTWIRE_TEST_GATEWAY";
 
 fn rounds() -> usize {
@@ -109,7 +109,7 @@ async fn by_the_death_of_the_gateway() {
     }
 }
 
-/// Not a test of its own: the gateway that the test above kills.
+/// Not a test itself: the gateway that the test above kills.
 #[tokio::test]
 async fn as_the_gateway() {
     let Ok(marker) = std::env::var(GATEWAY) else { return };
@@ -118,7 +118,7 @@ async fn as_the_gateway() {
     let contain = contain().await;
     let mut evil = contain.spawn(shell(EVIL, &marker)).await.unwrap();
     expect(&mut evil, "ready").await;
-    // A keeper that was stopped must hear of the gateway's death all the same.
+    // A stopped keeper must still notice the gateway's death.
     let script = "setsid sleep 300 & read -r line; kill -STOP $PPID; echo ready; sleep 300";
     let mut deaf = contain.spawn(shell(script, &marker)).await.unwrap();
     tell(&mut deaf, "now\n").await;

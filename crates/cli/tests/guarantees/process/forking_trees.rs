@@ -1,5 +1,5 @@
 //! Trees that try to escape when the gateway is killed: they fork as fast as they can, attack their keeper
-//! and become other users. In a pid namespace nobody is left all the same.
+//! and become other users. In a pid namespace, no process is left.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -21,17 +21,17 @@ use crate::process::harness::{
 };
 use crate::shared::marked;
 
-/// Set for a process of this test that is to be a gateway; its value marks its agents.
+/// Set for a process of this test that acts as a gateway. The value marks its agents.
 const GATEWAY: &str = "AGENTWIRE_TEST_HYDRA";
 
 /// The program that this gateway starts as a keeper.
 const KEEPER: &str = "AGENTWIRE_TEST_KEEPER";
 
-/// A user who is not root, and whom no machine lacks.
+/// A user that exists everywhere and is not root.
 const NOBODY: u32 = 65534;
 
-/// Each head is a new process all the time, some in a new session each time, and one attacks the process
-/// above it. As many as there are at first there are later: it must not take the machine down.
+/// Each head keeps replacing itself with a new process, some in a new session each time, and one attacks
+/// its parent. The number of heads stays the same, so that the machine survives.
 const HYDRA: &str = r#"
 marker=$1
 keeper=$PPID
@@ -58,7 +58,7 @@ fn skipped(why: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {why}");
 }
 
-/// Ends the marked processes whatever became of the test.
+/// Kills the marked processes even if the test fails.
 struct Cleanup(String);
 
 impl Drop for Cleanup {
@@ -72,7 +72,7 @@ impl Drop for Cleanup {
     }
 }
 
-/// A process that is a new one all the time can hide from one look, but not from many.
+/// A process that keeps replacing itself can escape one scan, but not many.
 fn is_gone(marker: &str) -> bool {
     (0..10).all(|_| marked(marker).is_empty())
 }
@@ -86,7 +86,7 @@ async fn assert_gone(marker: &str) {
     }
 }
 
-/// Kills gateways whose trees are hydras.
+/// Kills gateways whose agents are hydras.
 async fn kill_gateways(program: &Path, keeper: &Path, user: Option<u32>) {
     for _ in 0..rounds() {
         let marker = marker();
@@ -130,7 +130,7 @@ async fn nobody_is_left_when_the_gateway_is_killed() {
     }
 }
 
-/// The same under a user who is not root, in whose way a user namespace is the only one.
+/// The same for a user who is not root, for whom a user namespace is the only way.
 #[tokio::test]
 async fn nobody_is_left_of_a_plain_user_either() {
     if !geteuid().is_root() {
@@ -141,7 +141,7 @@ async fn nobody_is_left_of_a_plain_user_either() {
     }
     let place = tempfile::tempdir().unwrap();
     fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    // The directory of the build may be closed to others.
+    // Other users may not be able to read the build directory.
     let bring = |from: &Path, name: &str| -> PathBuf {
         let to = place.path().join(name);
         fs::copy(from, &to).unwrap();
@@ -152,7 +152,7 @@ async fn nobody_is_left_of_a_plain_user_either() {
     kill_gateways(&program, &keeper, Some(NOBODY)).await;
 }
 
-/// Not a test of its own: the gateway that the tests above kill.
+/// Not a test itself: the gateway that the tests above kill.
 #[tokio::test]
 async fn as_the_gateway() {
     let Ok(marker) = std::env::var(GATEWAY) else { return };

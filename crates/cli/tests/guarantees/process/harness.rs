@@ -1,4 +1,4 @@
-//! Agents to be ended, and whoever is left of them.
+//! Starts agents to be ended, and finds the processes they leave.
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,14 +14,14 @@ use uuid::Uuid;
 
 use crate::shared::{AGENTWIRE, marked, skipped};
 
-/// Long enough for a loaded machine; what must be quick has its own figure.
+/// Long enough for a loaded machine. What must be fast has its own limit.
 pub(crate) const LONG: Duration = Duration::from_secs(30);
 
-/// The promise: nothing is left after this time.
+/// The guarantee: no process is left after this time.
 pub(crate) const SURVIVAL: Duration = Duration::from_secs(2);
 
-/// A tree that does all it can to stay: children in the background, in sessions of their own,
-/// orphaned, deaf to signals, without their environment, and two that are a new process all the time,
+/// A tree that tries everything to stay: children in the background, in their own sessions, orphaned,
+/// ignoring signals, without their environment, and two that keep replacing themselves with a new process,
 /// one of them in a new session each time.
 pub(crate) const EVIL: &str = r#"
 marker=$1
@@ -46,14 +46,14 @@ pub(crate) fn keeper() -> PathBuf {
     AGENTWIRE.into()
 }
 
-/// A keeper alone, as where the system allows no namespaces.
+/// Only a keeper, as on systems without namespaces.
 pub(crate) async fn contain() -> Contain {
     let contain = Contain::probe(Some(keeper()), ContainmentChoice::Keeper).await.unwrap();
     assert!(matches!(contain.containment(), Containment::Keeper { .. }));
     contain
 }
 
-/// A pid namespace, where the system allows it.
+/// A pid namespace, if the system allows it.
 pub(crate) async fn contain_namespace() -> Option<Contain> {
     match Contain::probe(Some(keeper()), ContainmentChoice::Namespace).await {
         Ok(contain) => Some(contain),
@@ -64,7 +64,7 @@ pub(crate) async fn contain_namespace() -> Option<Contain> {
     }
 }
 
-/// Every way in which nothing gets away.
+/// Every containment that no process escapes.
 pub(crate) async fn contain_both() -> Vec<Contain> {
     [Some(contain().await), contain_namespace().await].into_iter().flatten().collect()
 }
@@ -75,19 +75,19 @@ pub(crate) async fn contain_group() -> Contain {
     contain
 }
 
-/// Every way there is.
+/// Every containment.
 pub(crate) async fn contain_all() -> Vec<Contain> {
     let mut all = contain_both().await;
     all.push(contain_group().await);
     all
 }
 
-/// A word that the environment or the arguments of a process can be found by.
+/// A word that identifies a process by its environment or arguments.
 pub(crate) fn marker() -> String {
     format!("marker-{}", Uuid::new_v4())
 }
 
-/// A shell that runs this script, marked.
+/// A shell that runs this script, with the marker.
 pub(crate) fn shell(script: &str, marker: &str) -> Spawn {
     Spawn {
         program: "/bin/sh".into(),
@@ -102,7 +102,7 @@ pub(crate) fn shell(script: &str, marker: &str) -> Spawn {
     }
 }
 
-/// Waits for a line of this text on stdout.
+/// Waits for this line on stdout.
 pub(crate) async fn expect(process: &mut Process, text: &str) {
     let mut line = String::new();
     let mut stdout = BufReader::with_capacity(1, &mut process.stdout);
@@ -110,7 +110,7 @@ pub(crate) async fn expect(process: &mut Process, text: &str) {
     assert_eq!(line, format!("{text}\n"));
 }
 
-/// All that is still to come on stdout, to its end.
+/// The rest of stdout.
 pub(crate) async fn rest(process: &mut Process) -> String {
     let mut text = String::new();
     timeout(LONG, process.stdout.read_to_string(&mut text)).await.unwrap().unwrap();
@@ -121,12 +121,12 @@ pub(crate) async fn tell(process: &mut Process, text: &str) {
     process.stdin.as_mut().unwrap().write_all(text.as_bytes()).await.unwrap();
 }
 
-/// Fails unless the whole evil tree stands.
+/// Waits until the whole evil tree runs.
 pub(crate) async fn assert_evil(marker: &str) {
     until("the tree stands", || marked(marker).len() > 110).await;
 }
 
-/// Fails if anyone with the marker is left after the promised time.
+/// Panics if a process with the marker is left after the guaranteed time.
 pub(crate) async fn assert_none_left(marker: &str) {
     let begun = Instant::now();
     loop {
@@ -139,7 +139,7 @@ pub(crate) async fn assert_none_left(marker: &str) {
     }
 }
 
-/// A field of `/proc/PID/stat`, counted from the state as 0; `None` if there is no such process.
+/// A field of `/proc/PID/stat`, where the state is 0; `None` if there is no such process.
 pub(crate) fn stat(pid: i32, field: usize) -> Option<String> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, fields) = text.rsplit_once(')')?;
@@ -150,7 +150,6 @@ pub(crate) fn parent(pid: i32) -> i32 {
     stat(pid, 1).unwrap().parse().unwrap()
 }
 
-/// Waits until this holds.
 pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {

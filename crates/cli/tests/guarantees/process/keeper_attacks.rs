@@ -1,4 +1,4 @@
-//! Agents that turn on their keeper.
+//! Agents that attack their keeper.
 
 use std::process::Command;
 
@@ -10,7 +10,7 @@ use crate::process::harness::{
     LONG, assert_none_left, contain, exists, expect, marker, parent, pid, shell, stat, tell, until,
 };
 
-/// A child of the gateway that is no agent.
+/// A child of the gateway that is not an agent.
 struct Child(std::process::Child);
 
 impl Drop for Child {
@@ -20,7 +20,7 @@ impl Drop for Child {
     }
 }
 
-/// Runs in a process of its own: a subreaper gets the orphans of every other test.
+/// Runs in its own process: a subreaper adopts the orphans of all other tests.
 #[test]
 fn who_kills_the_keeper_ends_with_it_and_alone() {
     let output = Command::new(std::env::current_exe().unwrap())
@@ -80,7 +80,7 @@ async fn who_stops_the_keeper_is_ended_all_the_same() {
 #[tokio::test]
 async fn who_stops_the_keeper_and_leaves_is_seen_to_leave() {
     let contain = contain().await;
-    // At once, before the keeper can say that the agent runs; and later.
+    // At once, before the keeper can report that the agent runs; and later.
     for when in ["", "read -r line;"] {
         let marker = marker();
         let script = format!("setsid sleep 300 & {when} kill -STOP $PPID; exit 8");

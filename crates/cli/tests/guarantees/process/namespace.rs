@@ -1,4 +1,4 @@
-//! What an agent sees in its pid namespace, and what it does not.
+//! What an agent can see in its pid namespace, and what it cannot.
 
 use std::fs;
 
@@ -23,7 +23,7 @@ async fn an_agent_sees_its_own_processes_alone() {
     assert_eq!(lines.first(), Some(&"1"), "{text}");
     assert!(lines[1].parse::<u32>().unwrap() < 10, "{text}");
     assert_eq!(&lines[2..], ["sh", user.as_str()], "{text}");
-    // Its first process is still there to say how it ended.
+    // The first process of the namespace is still there to report the exit.
     assert_eq!(timeout(LONG, process.control.exited()).await.unwrap(), Exit::Code(5));
 }
 
@@ -50,7 +50,7 @@ async fn what_is_hidden_is_empty_and_what_is_shown_is_not() {
     let text = rest(&mut process).await;
     assert_eq!(timeout(LONG, process.control.exited()).await.unwrap(), Exit::Code(0));
     if rustix::process::geteuid().is_root() {
-        // Root can take the veil away; before that it is as for everybody.
+        // Root can unmount the veil; until then it hides as much as for everyone.
         assert!(text.starts_with("run\ndata/run/inner/filework/fileclosed\n"), "{text}");
     } else {
         assert_eq!(text, "run\ndata/run/inner/filework/fileclosed\nrun\n");
@@ -64,7 +64,7 @@ fn known(path: std::path::PathBuf) -> Known {
     Known::of(path, &found)
 }
 
-/// Between the gateway's look and the keeper's, an agent may move what is hidden: then nothing starts.
+/// An agent may move a hidden path between the gateway's check and the keeper's. Then nothing starts.
 #[tokio::test]
 async fn what_was_moved_before_it_is_hidden_keeps_the_agent_from_starting() {
     let Some(contain) = contain_namespace().await else { return };

@@ -1,4 +1,4 @@
-//! Exit is decided by the process: whoever holds, closes, fills or ignores a pipe.
+//! The process decides when it has exited, whoever holds, closes, fills or ignores a pipe.
 
 use agentwire_dialects::agent::Exit;
 use agentwire_sessions::process::{Contain, TreeSignal};
@@ -68,7 +68,7 @@ async fn a_full_stderr_and_an_unread_stdin_hold_nothing_up() {
     let mut process = contain.spawn(shell(script, &marker())).await.unwrap();
     expect(&mut process, "ready").await;
     let stdin = process.stdin.as_mut().unwrap();
-    // Writes until the pipe is full, and is then given up: nobody reads it.
+    // Write until the pipe is full: nobody reads it.
     let full = timeout(std::time::Duration::from_millis(200), stdin.write_all(&[0; 1 << 20])).await;
     assert!(full.is_err());
     process.control.signal(TreeSignal::Terminate);

@@ -1,4 +1,4 @@
-//! What an agent is started with, and why it is not.
+//! What an agent is started with, and why a start fails.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -197,7 +197,7 @@ async fn an_agent_outlives_the_thread_that_started_it() {
 #[tokio::test]
 async fn an_orphan_below_an_agent_is_reaped_at_once() {
     for contain in contain_both().await {
-        // The orphan's pid must vanish while the agent lives: many programs wait for just that.
+        // The orphan's pid must disappear while the agent lives: many programs wait for that.
         let script = "pid=$( (sleep 0.05 >/dev/null & echo $!) ); \
                       while kill -0 $pid 2>/dev/null; do :; done; echo reaped";
         let mut process = contain.spawn(shell(script, &marker())).await.unwrap();

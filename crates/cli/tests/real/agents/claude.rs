@@ -1,4 +1,4 @@
-//! Claude Code, and Claude behind a foreign ACP agent.
+//! Claude Code, and Claude as a third-party ACP agent.
 
 use serde_json::json;
 
@@ -81,7 +81,7 @@ pub(super) const OVER_ACP: Agent = Agent {
     login: Login::Untold,
     environment: |home, url| {
         let mut all = (NOW.environment)(home, url);
-        // The newest models are not offered the tools of a task list.
+        // The newest models do not get the task list tools.
         all.extend(variables([("ANTHROPIC_DEFAULT_SONNET_MODEL", NOW.model)]));
         all
     },

@@ -29,7 +29,7 @@ pub(super) const APP_SERVER: Agent = Agent {
     structured: |answer| format!("[[say {answer}]]"),
     login: Login::Command(&["login", "--with-api-key"]),
     sign_out: |home, url, _| {
-        // Its own provider, at our address, and nobody has signed in to it.
+        // Its own provider at our address, to which nobody has signed in.
         rewrite(&home.join(".codex/config.toml"), |text| {
             let own = format!("openai_base_url = \"{url}/v1\"");
             text.replace("model_provider = \"fake\"", &own)
@@ -41,7 +41,7 @@ pub(super) const APP_SERVER: Agent = Agent {
             lines.map(|line| format!("{line}\n")).collect()
         });
     },
-    // Not its settings: without them the app-server goes on with its own, which call home.
+    // Not through its settings: without them the app-server continues with its defaults, which call home.
     broken: Some(Broken {
         set_up: |_, _, _| {},
         settings: Some("[agents.codex]\nargs = ['--no-such-flag']\n"),
@@ -95,7 +95,7 @@ const NO_LIMIT: &str = "it lets the model repeat itself";
 const NEVER_ASKS: &str = "`codex exec` never asks";
 const OTHER_SANDBOX: &str = "the row is about the sandbox of Claude";
 
-/// What the program is set up with: our model server, and nothing that calls home.
+/// Settings with our model server, and nothing that calls home.
 fn configure(home: &Path, url: &str) {
     let directory = home.join(".codex");
     fs::create_dir(&directory).expect("a directory");

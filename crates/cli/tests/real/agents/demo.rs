@@ -1,4 +1,4 @@
-//! The demo agent, for the matrix of the SDKs. It is part of agentwire, so no package is fetched for it.
+//! The demo agent, for the SDKs' matrix. It is part of agentwire, so there is no package to install.
 
 use super::{Agent, Login, claude};
 

@@ -103,7 +103,7 @@ pub(super) const HEADLESS: Agent = Agent {
 const NEVER_ASKS: &str = "`gemini -p` never asks";
 const OTHER_SANDBOX: &str = "the row is about the sandbox of Claude";
 
-/// What the program is set up with: a key, and nothing that calls home.
+/// Settings with a key, and nothing that calls home.
 fn configure(home: &Path, _url: &str) {
     let directory = home.join(".gemini");
     fs::create_dir(&directory).expect("a directory");

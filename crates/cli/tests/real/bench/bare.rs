@@ -1,4 +1,4 @@
-//! A program by itself: started as agentwire starts it, and spoken to in the fewest words that do.
+//! A program by itself: started as agentwire starts it, and driven with the fewest messages possible.
 
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -16,13 +16,13 @@ pub(super) struct Bare<'b> {
     bench: &'b Bench,
     wire: Wire,
     process: Option<Process>,
-    /// The program's own id of the session.
+    /// The program's own session id.
     session: String,
     /// The number of the last call.
     call: u64,
 }
 
-/// In which words a program is spoken to.
+/// The protocol of a program.
 #[derive(Clone, Copy, PartialEq)]
 enum Wire {
     Claude,
@@ -54,7 +54,8 @@ impl<'b> Bare<'b> {
         !matches!(self.wire, Wire::Exec | Wire::Gemini)
     }
 
-    /// From nothing to the first word; then the turn is read to its end.
+    /// Measures the time from the start of the process to the first word, then reads to the end of the
+    /// turn.
     pub(super) fn start(&mut self) -> Duration {
         let begun = Instant::now();
         self.spawn(None);
@@ -84,7 +85,7 @@ impl<'b> Bare<'b> {
         first
     }
 
-    /// From a further prompt to the end of its turn.
+    /// Measures the time from another prompt to the end of its turn.
     pub(super) fn turn(&mut self) -> Duration {
         let begun = Instant::now();
         if !self.lasts() {
@@ -117,7 +118,7 @@ impl<'b> Bare<'b> {
     fn prompt(&mut self) {
         let session = self.session.clone();
         match self.wire {
-            // It was given to the process.
+            // It was passed at the start of the process.
             Wire::Exec | Wire::Gemini => {}
             Wire::Claude => self.write(&json!({
                 "type": "user", "message": { "role": "user", "content": PROMPT },
@@ -133,7 +134,6 @@ impl<'b> Bare<'b> {
         }
     }
 
-    /// Reads to the end of the turn.
     fn end(&mut self) {
         let (wire, call) = (self.wire, self.call);
         let last = self.read_until(move |found, _| match wire {
@@ -149,7 +149,6 @@ impl<'b> Bare<'b> {
         }
     }
 
-    /// A call and its answer.
     fn call(&mut self, method: &str, params: &Value) -> Value {
         self.send(method, params);
         let call = self.call;
@@ -174,7 +173,7 @@ impl<'b> Bare<'b> {
         loop {
             let line = self.process.as_mut().expect("a process").lines.next();
             let found: Value = serde_json::from_str(&line).unwrap_or(Value::Null);
-            // Where the program tells its session by itself.
+            // Programs that report their session id in an event.
             let told = match self.wire {
                 Wire::Exec => &found["thread_id"],
                 Wire::Gemini => &found["session_id"],
@@ -208,7 +207,7 @@ impl Process {
     }
 }
 
-/// The end of what it is told ends the program; if it does not, it is ended.
+/// The program should exit when its stdin ends; if it does not, it is killed.
 impl Drop for Process {
     fn drop(&mut self) {
         self.lines.say_all("");

@@ -1,4 +1,5 @@
-//! The same through agentwire: a client of `agentwire unified`, which runs before and after.
+//! The same through agentwire, with a client of `agentwire unified` that starts before and ends after the
+//! measurement.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -31,13 +32,13 @@ impl<'b> Through<'b> {
             .spawn()
             .expect("agentwire starts");
         let mut lines = Lines::of(&mut child);
-        // Whoever answers is ready; the error is the answer.
+        // An error to this command shows that it is ready.
         lines.write(&json!({ "id": 0, "command": "stop", "sessionId": "none" }));
         lines.next();
         Self { bench, child, lines, session: String::new() }
     }
 
-    /// From the wish for a session to its first word; then the turn is read to its end.
+    /// Measures the time from the start of a session to the first word, then reads to the end of the turn.
     pub(super) fn start(&mut self) -> Duration {
         let begun = Instant::now();
         self.lines.write(&json!({
@@ -52,7 +53,7 @@ impl<'b> Through<'b> {
         first
     }
 
-    /// From a further prompt to the end of its turn.
+    /// Measures the time from another prompt to the end of its turn.
     pub(super) fn turn(&mut self) -> Duration {
         let begun = Instant::now();
         let session = &self.session;
@@ -81,7 +82,7 @@ impl<'b> Through<'b> {
     }
 }
 
-/// When there is nothing more to do, it ends by itself.
+/// It exits by itself when its stdin ends.
 impl Drop for Through<'_> {
     fn drop(&mut self) {
         self.lines.say_all("");
@@ -89,7 +90,7 @@ impl Drop for Through<'_> {
     }
 }
 
-/// What goes to a process and comes from it, line by line.
+/// The stdin and stdout of a process, line by line.
 pub(super) struct Lines {
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
@@ -106,7 +107,7 @@ impl Lines {
         stdin.write_all(format!("{message}\n").as_bytes()).expect("it reads");
     }
 
-    /// The last of what it is told.
+    /// Writes the text and closes stdin.
     pub(super) fn say_all(&mut self, text: &str) {
         if let Some(mut stdin) = self.stdin.take() {
             let _ = stdin.write_all(text.as_bytes());

@@ -1,5 +1,5 @@
-//! What a user gets wrong: the program, the key, the model, the network. Each is one clear error, by
-//! `agentwire run` and over HTTP; nothing hangs, and nobody is asked over and over.
+//! What a user may get wrong: the program, the key, the model, the network. Each is one clear error, with
+//! `agentwire run` and over HTTP. Nothing hangs, and no service is called endlessly.
 
 use std::path::Path;
 use std::time::Instant;
@@ -10,8 +10,8 @@ use crate::harness::{PATIENCE, Place, pause};
 use crate::talk::Talk;
 use crate::trouble::{HangUp, Trouble, closed};
 
-/// How often the model's service may be asked before a program must have given up, with the few retries
-/// that it is set up with.
+/// The most requests to the model's service before a program must have given up, with the few retries it is
+/// set up with.
 const FEW: usize = 24;
 
 pub(crate) fn missing(place: &mut Place) {
@@ -29,7 +29,7 @@ pub(crate) fn missing(place: &mut Place) {
 
 pub(crate) fn signed_out(place: &mut Place) {
     let place = place.with(Trouble { set_up: Some(place.agent.sign_out), ..Trouble::default() });
-    // A service says so of a request without a key.
+    // The service answers a request without a key like this.
     let advice = match place.agent.kind {
         "claude" => "ANTHROPIC_API_KEY",
         "codex" => "codex login",
@@ -53,7 +53,7 @@ pub(crate) fn wrong_model(place: &mut Place) {
     assert_few(place.models.requests().len() - before);
 }
 
-/// Nobody listens; and somebody does who hangs up.
+/// Nobody listens; or the server closes every connection.
 pub(crate) fn no_network(place: &mut Place) {
     let nobody = place.with(Trouble { url: Some(closed()), ..Trouble::default() });
     let work = nobody.workspace();
@@ -70,7 +70,7 @@ pub(crate) fn no_network(place: &mut Place) {
     assert!(hang_up.calls() <= calls + 2, "it is called on and on");
 }
 
-/// A program that tries again for minutes says so each time.
+/// A program that retries for minutes reports each retry.
 pub(crate) fn told(place: &mut Place) {
     let set_up = Some(place.agent.retry);
     let place = place.with(Trouble { url: Some(closed()), set_up, ..Trouble::default() });
@@ -103,7 +103,7 @@ pub(crate) fn retrying(place: &mut Place) {
     place.assert_none_left(&work);
 }
 
-/// A program that only says something on stderr, and dies.
+/// A program that only prints to stderr and exits.
 pub(crate) fn crash(place: &mut Place) {
     let text = "echo 'looking for it' >&2\necho 'the flux file is not there' >&2\nexit 7";
     let place = place.with(Trouble::script(&place.scripts(), text));
@@ -112,7 +112,7 @@ pub(crate) fn crash(place: &mut Place) {
     assert_eq!(end["errorType"], "startFailed", "{end}");
 }
 
-/// The real program, which cannot start with what it is given.
+/// The real program with a setup it cannot start with.
 pub(crate) fn broken(place: &mut Place) {
     let broken = place.agent.broken.expect("what breaks it");
     let (set_up, settings) = (Some(broken.set_up), broken.settings.map(str::to_owned));
@@ -131,7 +131,7 @@ pub(crate) fn silent(place: &mut Place) {
     fails_with(&place, "[[say hello]]", &words, 3);
 }
 
-/// It fails both ways, and says that.
+/// Fails both with `run` and over HTTP, with an error that contains these words.
 fn fails(place: &Place, prompt: &str, words: &[&str]) {
     let work = place.workspace();
     let output = place.run(&work, &[], prompt);
@@ -142,7 +142,7 @@ fn fails(place: &Place, prompt: &str, words: &[&str]) {
     place.stop_all();
 }
 
-/// Likewise; `run` exits with that code. Gives the end of the turn.
+/// The same; `run` exits with this code. Returns the end of the turn.
 fn fails_with(place: &Place, prompt: &str, words: &[&str], code: i32) -> Value {
     let work = place.workspace();
     let text = said(place, &work, &[], prompt, code);
@@ -152,18 +152,18 @@ fn fails_with(place: &Place, prompt: &str, words: &[&str], code: i32) -> Value {
     end
 }
 
-/// What `agentwire run` says of a run that ends with that code.
+/// The stderr of `agentwire run`, which must exit with this code.
 fn said(place: &Place, work: &Path, more: &[&str], prompt: &str, code: i32) -> String {
     let output = place.run(work, more, prompt);
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(code), "{text}");
-    // An ACP agent may have said it as text.
+    // An ACP agent may have sent the error as text.
     let is_empty = output.stdout.is_empty() || place.agent.kind == "acp";
     assert!(is_empty, "an error is no answer: {output:?}");
     text
 }
 
-/// Each of the words stands in one line, and only once.
+/// Each of the words appears in exactly one line.
 fn one_error(text: &str, words: &[&str]) {
     for word in words {
         let lines = text.lines().filter(|line| line.contains(word)).count();
@@ -171,7 +171,7 @@ fn one_error(text: &str, words: &[&str]) {
     }
 }
 
-/// The turn fails, once, with these words in it.
+/// The turn fails with an error that contains these words.
 fn failed(talk: &mut Talk<'_>, words: &[&str]) -> Value {
     let end = talk.ended();
     assert_eq!(end["type"], "turnFailed", "{end}");

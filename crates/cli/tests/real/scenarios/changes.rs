@@ -1,4 +1,4 @@
-//! What is changed while a session runs.
+//! Changes to a running session.
 
 use serde_json::json;
 
@@ -18,7 +18,7 @@ pub(crate) fn model(place: &mut Place) {
         .iter()
         .rev()
         .find(|seen| !seen.side && String::from_utf8_lossy(&seen.body).contains("with the other"));
-    // A short name may stand for a longer one.
+    // A short name may be an alias for a longer one.
     let model = asked.and_then(|seen| seen.model.clone()).unwrap_or_default();
     assert!(model.contains(other), "{model}");
     assert!(last_body(place, "with the other").contains("before the change"));
@@ -36,7 +36,7 @@ pub(crate) fn mode(place: &mut Place) {
     talk.prompt(&format!("{} [[say two]]", touch("free.txt")));
     talk.completed();
     assert!(work.join("free.txt").exists(), "{}", talk.digest());
-    // Gemini says it as text of the model, which it is not.
+    // Gemini reports the change as text of the model, which it is not.
     let said = talk.events.iter().filter_map(|event| event["content"].as_str());
     assert!(!said.collect::<String>().contains("MODE_UPDATE"), "{}", talk.digest());
     let asked = talk.of("requestRaised");

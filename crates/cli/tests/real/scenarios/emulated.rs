@@ -1,16 +1,16 @@
-//! What the gateway gives agents without it, and refuses by name where it cannot.
+//! What the gateway emulates for agents that lack it, or refuses by name.
 
 use serde_json::{Value, json};
 
 use super::turns::last_body;
 use crate::harness::Place;
 
-/// In place of the agent's own.
+/// Replaces the agent's own.
 pub(crate) fn system_prompt(place: &mut Place) {
     system(place, json!("You are the parrot of number 77."));
 }
 
-/// After the agent's own.
+/// Is appended to the agent's own.
 pub(crate) fn further_prompt(place: &mut Place) {
     let append = "You are the parrot of number 77.";
     system(place, json!({ "type": "preset", "preset": "claude_code", "append": append }));
@@ -25,7 +25,7 @@ fn system(place: &Place, prompt: Value) {
     assert!(body.contains("the parrot of number 77"), "the model was not told: {body}");
 }
 
-/// A call never runs in place of the one that an answer makes of it.
+/// If an answer changes a call and the agent does not support that, the original call does not run either.
 pub(crate) fn changed_refused(place: &mut Place) {
     let work = place.workspace();
     let call = (place.agent.words.shell)("touch original.txt");

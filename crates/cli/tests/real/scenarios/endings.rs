@@ -1,4 +1,4 @@
-//! Turns that are cut off.
+//! Turns that are interrupted or stopped.
 
 use std::fs;
 
@@ -28,7 +28,7 @@ pub(crate) fn mid_tool(place: &mut Place) {
     let mut talk = place.session(&work, &format!("{} [[say never]]", call.step()), config);
     begun(&work, &mut talk);
     interrupted(&mut talk);
-    // Whatever the program leaves running is cleaned up, while the session lives.
+    // Processes that the program leaves running are killed while the session lives.
     assert_no_sleep(&work);
     goes_on(&mut talk);
     talk.stop();
@@ -67,14 +67,13 @@ pub(super) fn interrupted(talk: &mut Talk<'_>) {
     assert_eq!(end["reason"], "interrupted", "{end}");
 }
 
-/// The session takes another prompt.
+/// The session accepts another prompt.
 pub(super) fn goes_on(talk: &mut Talk<'_>) {
     talk.prompt("[[say still here]]");
     talk.completed();
     assert_eq!(talk.text().trim(), "still here", "{}", talk.digest());
 }
 
-/// Waits until the command runs.
 pub(super) fn begun(work: &std::path::Path, talk: &mut Talk<'_>) {
     talk.next("toolStarted");
     let begun = std::time::Instant::now();

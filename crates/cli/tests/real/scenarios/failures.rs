@@ -45,7 +45,7 @@ pub(crate) fn cut(place: &mut Place) {
     assert!(answered(place, before, 200) > 1, "it was asked once: nothing broke");
 }
 
-/// How many requests since then were answered with that status.
+/// Requests after the first `before` that were answered with this status.
 fn answered(place: &Place, before: usize, status: u16) -> usize {
     place.models.requests().iter().skip(before).filter(|seen| seen.status == status).count()
 }

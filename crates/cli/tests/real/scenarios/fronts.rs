@@ -28,7 +28,7 @@ pub(crate) fn rpc(place: &mut Place) {
     converse(place, "rpc");
 }
 
-/// Two turns, in the first of which a command is allowed where the agent asks.
+/// Two turns; in the first, a command is allowed if the agent asks.
 fn converse(place: &Place, front: &str) {
     let work = place.workspace();
     let agent = &place.agent;
@@ -87,7 +87,7 @@ fn hear(speaker: &mut dyn Speaker, line: &str) -> Vec<Heard> {
     heard
 }
 
-/// The program on pipes.
+/// agentwire on pipes.
 struct Wired {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -120,7 +120,7 @@ impl Wired {
         }
     }
 
-    /// The next line; none after the last.
+    /// The next line; `None` after the last.
     fn line(&mut self) -> Option<String> {
         match self.lines.recv_timeout(PATIENCE) {
             Ok(line) => Some(line),

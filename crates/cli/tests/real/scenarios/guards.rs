@@ -1,5 +1,5 @@
-//! What keeps an agent in cannot be taken away: not by what it reads, not by harmless-looking commands,
-//! not by arguments.
+//! What restricts an agent cannot be removed: not by what the agent reads, not by harmless-looking
+//! commands, not by arguments.
 
 use std::fs;
 use std::path::Path;
@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 use crate::harness::Place;
 use crate::talk::Talk;
 
-/// Works through a turn and denies whatever is asked. A call must have been tried: denied here, by the
+/// Works through a turn and denies every request. A call must have been attempted, and denied here, by the
 /// policy or by the program.
 fn denied(talk: &mut Talk<'_>) {
     let is_tried = deny_all(talk) || talk.has_stopped_call();
     assert!(is_tried, "nothing was tried: {}", talk.digest());
 }
 
-/// Works through a turn and denies whatever is asked. Says whether anything was.
+/// Works through a turn and denies every request. Returns whether there was any.
 fn deny_all(talk: &mut Talk<'_>) -> bool {
     let mut is_asked = false;
     loop {
@@ -38,7 +38,7 @@ fn deny_all(talk: &mut Talk<'_>) -> bool {
     }
 }
 
-/// A client that may only drive agents does not get the operator's token out of one.
+/// A client that may only drive agents cannot use one to read the operator's token.
 pub(crate) fn own_files(place: &mut Place) {
     let output = place.verb(&place.home(), &["token", "create", "--scope", "drive"]);
     let drive = String::from_utf8(output.stdout).expect("text").trim().to_owned();
@@ -73,7 +73,7 @@ pub(crate) fn own_files(place: &mut Place) {
     }
 }
 
-/// Commands that look as if they only looked.
+/// Commands that look as if they only read.
 const TRICKS: [&str; 4] = [
     "find -- . -fprintf .git/config x",
     "find . -name kept.txt -delete",
@@ -81,7 +81,7 @@ const TRICKS: [&str; 4] = [
     "find . -maxdepth 0 -fls planted.txt",
 ];
 
-/// In `askDangerous` nothing is written or deleted before somebody is asked.
+/// In `askDangerous`, nothing is written or deleted before somebody is asked.
 pub(crate) fn dangerous(place: &mut Place) {
     for command in TRICKS {
         let work = place.workspace();
@@ -99,7 +99,7 @@ pub(crate) fn dangerous(place: &mut Place) {
     }
 }
 
-/// A command that only looks runs what the repository's settings name: somebody is asked first.
+/// A command that only reads may run programs from the repository's settings, so somebody is asked first.
 pub(crate) fn planted_git_settings(place: &mut Place) {
     let settings = [
         "[core]\n\tfsmonitor = \"touch planted.txt;:\"\n",
@@ -117,7 +117,7 @@ pub(crate) fn planted_git_settings(place: &mut Place) {
         let file = work.join(".git/config");
         let own = fs::read_to_string(&file).expect("a repository");
         fs::write(&file, own + settings).expect("a file");
-        // It does what it is planted for.
+        // The planted settings work.
         git(&command.split(' ').skip(1).collect::<Vec<_>>());
         fs::remove_file(work.join("planted.txt")).expect("git ran what its settings name");
         let script = format!("{} [[say over]]", (place.agent.words.shell)(command).step());
@@ -128,14 +128,14 @@ pub(crate) fn planted_git_settings(place: &mut Place) {
     }
 }
 
-/// A directory outside of the workspace, with a file of that text in it.
+/// A directory outside the workspace that contains a file with this text.
 fn outside(place: &Place, text: &str) -> std::path::PathBuf {
     let directory = place.scripts();
     fs::write(directory.join("secret.txt"), text).expect("a file");
     directory
 }
 
-/// In `askDangerous` this command asks, and does not show that text.
+/// In `askDangerous`, this command is asked about and does not show the text.
 fn shows_nothing(place: &Place, work: &Path, command: &str, text: &str) {
     let call = (place.agent.words.shell)(command);
     let script = format!("{} [[say it gave {{result}}]]", call.step());
@@ -145,7 +145,7 @@ fn shows_nothing(place: &Place, work: &Path, command: &str, text: &str) {
     talk.stop();
 }
 
-/// A directory of the workspace has links that lead out of it: what follows them is asked for.
+/// The workspace contains links that lead outside: commands that follow them are asked about.
 pub(crate) fn links_outside(place: &mut Place) {
     let text = "made-up-secret-behind-a-link";
     let directory = outside(place, text);
@@ -161,7 +161,7 @@ pub(crate) fn links_outside(place: &mut Place) {
     }
 }
 
-/// A path is relative to where the command has gone, not to the workspace.
+/// A path is relative to the directory the command has changed to, not to the workspace.
 pub(crate) fn relative_after_cd(place: &mut Place) {
     let text = "made-up-secret-after-cd";
     let directory = outside(place, text);
@@ -179,7 +179,7 @@ pub(crate) fn relative_after_cd(place: &mut Place) {
     }
 }
 
-/// Arguments with which Claude might not show its calls, or approve them.
+/// Arguments that might keep Claude from showing its calls, or make it approve them.
 fn unguarding(file: &Path) -> Vec<Vec<String>> {
     let file = file.display();
     let all = [
@@ -216,7 +216,7 @@ fn unguarding(file: &Path) -> Vec<Vec<String>> {
     all
 }
 
-/// Variables that a session might give to the same end.
+/// Variables that might do the same.
 const VARIABLES: [&str; 6] = [
     "CLAUDE_CODE_SIMPLE",
     "CLAUDE_CODE_SAFE_MODE",
@@ -228,14 +228,14 @@ const VARIABLES: [&str; 6] = [
 
 const LAX: &str = r#"{"permissions":{"allow":["Write","Bash","Read"]},"disableAllHooks":true}"#;
 
-/// No argument or variable of a client makes a session's rules and questions go away: it is refused, or
-/// the gateway is shown every call before it is made.
+/// No argument or variable of a client disables a session's rules and requests: either it is refused, or
+/// the gateway sees every call before it is made.
 pub(crate) fn arguments(place: &mut Place) {
     let file = place.scripts().join("lax.json");
     fs::write(&file, LAX).expect("a file");
     let args = unguarding(&file).into_iter().map(|args| json!({ "nativeArgs": args }));
     if place.agent.kind != "claude" {
-        // Other programs take no arguments of a client's at all.
+        // Other programs accept no arguments from a client.
         for more in args {
             let body = place.request(&place.workspace(), "[[say hello]]", more);
             let refusal = place.ask("POST", "/v1/sessions", &body).expect_err("a refusal");
@@ -250,7 +250,7 @@ pub(crate) fn arguments(place: &mut Place) {
     managed(place);
 }
 
-/// What an administrator allows is shown to the gateway all the same.
+/// Calls that an administrator allows are still shown to the gateway.
 fn managed(place: &Place) {
     let scripts = place.scripts();
     let etc = scripts.join("etc");
@@ -258,7 +258,7 @@ fn managed(place: &Place) {
     let settings =
         r#"{"permissions":{"allow":["Write","Bash","Read"]},"allowManagedHooksOnly":true}"#;
     fs::write(etc.join("claude-code/managed-settings.json"), settings).expect("a file");
-    // In a file system of its own, the program finds them where an administrator puts them.
+    // In its own mount namespace, the program finds them where an administrator would put them.
     let script = format!(
         "for it in passwd group hosts nsswitch.conf ssl; do cp -r /etc/$it '{etc}' 2>/dev/null; done\n\
          exec unshare --mount sh -c 'mount --bind \"{etc}\" /etc && exec \"$@\"' sh '{program}' \"$@\"",
@@ -271,13 +271,13 @@ fn managed(place: &Place) {
     }
 }
 
-/// A session with that in its config, in the home of somebody who allows everything.
+/// Starts a session with this in its config, for a user whose settings allow everything.
 fn guards(place: &Place, more: &Value) {
     let words = place.agent.words;
     let user = place.home().join(".claude/settings.json");
     fs::create_dir_all(place.home().join(".claude")).expect("a directory");
     fs::write(&user, LAX).expect("a file");
-    // Also when the row fails: the next ones are in the same home.
+    // Also if the row fails: the next rows use the same home.
     let _removed = Removed(&user);
     let work = place.workspace();
     let (written, kept) = (work.join("written.txt"), work.join(".env"));
@@ -298,7 +298,8 @@ fn guards(place: &Place, more: &Value) {
         Ok(started) => {
             let mut talk = Talk::new(place, started["id"].as_str().expect("an id"));
             deny_all(&mut talk);
-            // Each call that was made was shown to the gateway's own hook; or the program refused to start.
+            // Every call that was made was shown to the gateway's own hook, or the program refused to
+            // start.
             let count = |name: &str, value: &str| {
                 talk.events.iter().filter(|event| event[name] == value).count()
             };
@@ -311,7 +312,7 @@ fn guards(place: &Place, more: &Value) {
     }
 }
 
-/// Removes a file when it goes.
+/// Removes a file on drop.
 struct Removed<'a>(&'a Path);
 
 impl Drop for Removed<'_> {
@@ -320,7 +321,7 @@ impl Drop for Removed<'_> {
     }
 }
 
-/// The name of the argument or variable that is given.
+/// The name of the argument or variable.
 fn option(more: &Value) -> String {
     if let Some(env) = more["env"].as_object() {
         return env.keys().next().expect("a variable").clone();

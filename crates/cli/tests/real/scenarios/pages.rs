@@ -1,4 +1,4 @@
-//! The wires that pages speak, over the real program: a tool, text, the end, and what it took.
+//! The wires of web pages over the real program: a tool, text, the end, and the usage.
 
 use std::net::TcpStream;
 
@@ -74,7 +74,7 @@ pub(crate) fn board(place: &mut Place) {
     place.stop_all();
 }
 
-/// A place whose server takes this program where none is named, and lets it do what it will.
+/// A place whose server uses this program by default and allows everything.
 fn chosen(place: &Place) -> Place {
     let agent = &place.agent;
     let settings = format!(
@@ -89,7 +89,7 @@ fn script(place: &Place) -> String {
     format!("{call} [[slow 20]] [[say {TEXT}]]")
 }
 
-/// The next message; none once the server has closed.
+/// The next message; `None` once the server has closed.
 fn heard(socket: &mut WebSocket<TcpStream>) -> Option<Value> {
     loop {
         match socket.read() {

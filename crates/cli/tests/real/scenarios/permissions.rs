@@ -1,4 +1,4 @@
-//! The gateway decides: rules, modes and "always" hold whatever the program would do by itself.
+//! The gateway decides: rules, modes and "always" apply whatever the program would do by itself.
 
 use std::fs;
 
@@ -9,12 +9,12 @@ use crate::mcp;
 
 const MODES: [&str; 4] = ["ask", "askDangerous", "autoEdit", "autoAll"];
 
-/// Settings of Claude's user: without the gateway it would ask about none of the calls below, and run no
-/// hooks of settings files.
+/// User settings of Claude with which, without the gateway, it would ask about none of the calls below and
+/// run no hooks from settings files.
 const LAX: &str =
     r#"{"permissions":{"allow":["Write","Edit","Bash","Read"]},"disableAllHooks":true}"#;
 
-/// What is blocked does not run, in no mode. A program that cannot be held to a rule does not start.
+/// Blocked calls run in no mode. If a rule cannot be enforced for a program, it does not start.
 pub(crate) fn blocked(place: &mut Place) {
     let words = place.agent.words;
     let settings = place.home().join(".claude/settings.json");
@@ -31,7 +31,7 @@ pub(crate) fn blocked(place: &mut Place) {
             ("Bash", (words.shell)("touch blocked.txt")),
             ("Read(secret.txt)", (words.read)(&secret)),
         ] {
-            // Codex reads files by commands, which rules for commands bind.
+            // Codex reads files with commands, to which the rules for commands apply.
             if place.agent.kind == "codex"
                 && place.agent.driver != "exec"
                 && rule.starts_with("Read")
@@ -68,7 +68,7 @@ pub(crate) fn blocked(place: &mut Place) {
     }
 }
 
-/// In Claude's mode that asks nobody, what a rule allows runs, and nothing else does.
+/// In Claude's mode `dontAsk`, calls that a rule allows run, and no others.
 fn unasked(place: &mut Place) {
     let work = place.workspace();
     let call = |command: &str| (place.agent.words.shell)(command).step();
@@ -83,7 +83,8 @@ fn unasked(place: &mut Place) {
     assert!(!work.join("other.txt").exists(), "{}", talk.digest());
 }
 
-/// What a mode allows is decided here: a protected file and a deletion ask where edits run.
+/// The gateway decides what a mode allows: in the mode that allows edits, a protected file and a deletion
+/// are asked about.
 pub(crate) fn protected(place: &mut Place) {
     let work = place.workspace();
     let words = place.agent.words;
@@ -107,7 +108,7 @@ pub(crate) fn protected(place: &mut Place) {
     }
 }
 
-/// "Always" is the call that was shown, and no other.
+/// "Always" covers only the call that was shown.
 pub(crate) fn always(place: &mut Place) {
     let work = place.workspace();
     let words = place.agent.words;
@@ -132,7 +133,7 @@ pub(crate) fn always(place: &mut Place) {
     }
 }
 
-/// "Always" for a command or an MCP tool is for that one: the next asks again.
+/// "Always" for a command or an MCP tool covers only that one: the next is asked about again.
 pub(crate) fn always_one_call(place: &mut Place) {
     let words = place.agent.words;
     let own = std::env::current_exe().expect("this program");
@@ -159,7 +160,7 @@ pub(crate) fn always_one_call(place: &mut Place) {
     }
 }
 
-/// Where the sandbox is missing, nothing runs without it.
+/// If the sandbox is missing, nothing runs without it.
 pub(crate) fn sandbox(place: &mut Place) {
     let work = place.workspace();
     let outside = place.home().join("outside.txt");
@@ -185,7 +186,7 @@ pub(crate) fn sandbox(place: &mut Place) {
 fn open_request(talk: &mut crate::talk::Talk<'_>) -> String {
     loop {
         let (_, id) = talk.asked();
-        // The policy settles at once, before anybody is shown the request.
+        // The policy settles at once, before anybody sees the request.
         let is_settled =
             |event: &Value| event["type"] == "requestSettled" && event["requestId"] == *id;
         if !talk.events.iter().any(is_settled) {

@@ -1,4 +1,4 @@
-//! What one program does and others do not, or each in its own way.
+//! Behaviour that only one program has, or that differs between programs.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::harness::{self, PATIENCE, Place, pause};
 use crate::talk::Talk;
 use crate::trouble::Trouble;
 
-/// No prompt breaks the wire, whatever is in it.
+/// No prompt breaks the wire, whatever it contains.
 pub(crate) fn hostile(place: &mut Place) {
     let work = place.workspace();
     let mut talk = place.session(&work, "[[say ready]]", json!({}));
@@ -33,7 +33,7 @@ pub(crate) fn hostile(place: &mut Place) {
         talk.completed();
         assert_eq!(talk.text().trim(), answer, "{}", talk.digest());
     }
-    // Half a character is refused, or given on as a whole one.
+    // A lone surrogate is refused or replaced.
     let path = format!("/v1/sessions/{}/prompt", talk.id);
     let body = r#"{"prompt":"half \ud83d of it [[say outlived half]]"}"#;
     if let Ok(taken) = place.post_text(&path, body) {
@@ -43,8 +43,8 @@ pub(crate) fn hostile(place: &mut Place) {
     goes_on(&mut talk);
 }
 
-/// A line that the program cannot read: some pass over it. Where it ends the program, that is told in its
-/// own words, and the session can be resumed.
+/// A line that the program cannot parse. Some programs ignore it. If the program exits, its error is
+/// reported, and the session can be resumed.
 pub(crate) fn malformed(place: &mut Place) {
     let program = place.program.display();
     let text = format!(
@@ -62,7 +62,7 @@ pub(crate) fn malformed(place: &mut Place) {
         assert_eq!(talk.text().trim(), "it was passed over", "{}", talk.digest());
         return place.stop_all();
     }
-    // It writes its files a little later; what dies before has nothing to resume.
+    // It writes its files a little later; if it dies before that, there is nothing to resume.
     let begun = Instant::now();
     while !holds(&place.home().join(".claude/projects"), "I will") {
         assert!(begun.elapsed() < PATIENCE, "nothing is kept of the session");
@@ -84,7 +84,7 @@ pub(crate) fn malformed(place: &mut Place) {
     place.stop_all();
 }
 
-/// Whether a file there has that text.
+/// Whether a file in this directory contains the text.
 fn holds(directory: &Path, text: &str) -> bool {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).any(|path| match path.is_dir() {
@@ -93,7 +93,7 @@ fn holds(directory: &Path, text: &str) -> bool {
     })
 }
 
-/// What ends in the background begins a turn that nobody asked for.
+/// The end of a background command starts a turn that nobody asked for.
 pub(crate) fn background(place: &mut Place) {
     let work = place.workspace();
     let call = json!({
@@ -114,7 +114,7 @@ pub(crate) fn background(place: &mut Place) {
     goes_on(&mut talk);
 }
 
-/// The conversation is emptied and has another id there; the session stays the same here.
+/// Claude empties the conversation and gives it another id; our session stays the same.
 pub(crate) fn cleared(place: &mut Place) {
     let work = place.workspace();
     let mut talk = place.session(&work, "Remember the sloe. [[say I will]]", json!({}));
@@ -142,7 +142,7 @@ pub(crate) fn cleared(place: &mut Place) {
     assert!(body.contains("medlar") && !body.contains("sloe"), "another conversation");
 }
 
-/// All that a command prints is told, from its first line on.
+/// Everything that a command prints is reported, from its first line on.
 pub(crate) fn output(place: &mut Place) {
     let work = place.workspace();
     let lines = "echo first-tick; sleep 1; echo second-tick; sleep 1; echo third-tick";
@@ -158,7 +158,7 @@ pub(crate) fn output(place: &mut Place) {
     }
 }
 
-/// Where the program trusts a directory from now on, a session that may do less still may not do more.
+/// After the program has marked a directory as trusted, a stricter session there is still strict.
 pub(crate) fn trusted(place: &mut Place) {
     let work = place.workspace();
     let config = place.home().join(".codex/config.toml");
@@ -183,9 +183,9 @@ pub(crate) fn trusted(place: &mut Place) {
     assert!(!work.join("two.txt").exists(), "a trusted directory made it free: {}", talk.digest());
 }
 
-/// A program that opens another conversation than the one to resume, and says nothing of it.
+/// A program that silently opens another conversation than the one to resume.
 pub(crate) fn mistaken(place: &mut Place) {
-    // What is no UUID it takes for a name, and begins anew if there is none.
+    // It takes anything that is not a UUID for a name, and starts over if there is no such session.
     let text = format!(
         "is_first=1\nfor word do\n\
          case $word in ????????-????-????-????-????????????) word=sess_unheard-of;; esac\n\
@@ -207,7 +207,7 @@ pub(crate) fn mistaken(place: &mut Place) {
     place.stop_all();
 }
 
-/// An item that has two ids is told once, and its line is kept as it came.
+/// An item with two ids is reported once, and its line is stored unchanged.
 pub(crate) fn two_ids(place: &mut Place) {
     let work = place.workspace();
     let search = r#"{"action":{"type":"search","query":"weather"}}"#;
@@ -227,13 +227,13 @@ pub(crate) fn two_ids(place: &mut Place) {
     place.assert_none_left(&work);
 }
 
-/// A program that starts another, which does the work: signals reach it, and nothing stays.
+/// A program that starts another to do the work: signals reach it, and no process is left.
 pub(crate) fn launcher(place: &mut Place) {
     let work = place.workspace();
     let call = (place.agent.words.shell)("touch begun.txt; sleep 374");
     let mut config = json!({ "approvalMode": "autoAll", "sandboxMode": "fullAccess" });
     if place.agent.kind == "gemini" {
-        // Its launcher is left out, unless the user wants it.
+        // agentwire skips its launcher unless the user wants it.
         config["env"] = json!({ "GEMINI_CLI_NO_RELAUNCH": "" });
     }
     let mut talk = place.session(&work, &format!("{} [[say never]]", call.step()), config);
@@ -247,7 +247,7 @@ pub(crate) fn launcher(place: &mut Place) {
     place.assert_none_left(&work);
 }
 
-/// What the program stops because the model repeats itself has failed, and the session goes on.
+/// If the program stops a turn because the model repeats itself, the turn fails and the session continues.
 pub(crate) fn repeats(place: &mut Place) {
     let work = place.workspace();
     let mut talk = place.session(&work, "[[repeat 2000 word ]]", json!({}));
@@ -259,9 +259,9 @@ pub(crate) fn repeats(place: &mut Place) {
     assert!(last_body(place, "and on").contains("still here"), "the model was not told");
 }
 
-/// Each exit code is an end of the turn that says why.
+/// Each exit code ends the turn with its reason.
 pub(crate) fn exit_codes(place: &mut Place) {
-    // 144, 145, 244: what the model's service said.
+    // 144, 145, 244: errors of the model's service.
     for (script, name) in [
         ("[[fail 400 TIMES 9 Not so]]", "INVALID_ARGUMENT"),
         ("[[fail 403 TIMES 9 Not you]]", "PERMISSION_DENIED"),
@@ -273,10 +273,10 @@ pub(crate) fn exit_codes(place: &mut Place) {
             "{script}: {end}"
         );
     }
-    // 0, with a failed result: an answer that says nothing.
+    // 0 with a failed result: an empty answer.
     let end = place.session(&place.workspace(), "[[stop]]", json!({})).ended();
     assert_eq!((&end["type"], &end["reason"]), (&json!("turnFailed"), &json!("error")), "{end}");
-    // 53: as many steps as the settings allow.
+    // 53: the limit on steps in the settings.
     let trouble = Trouble {
         set_up: Some(|home, _, _| {
             crate::trouble::rewrite(&home.join(".gemini/settings.json"), |text| {

@@ -1,4 +1,4 @@
-//! What is told of the program itself.
+//! What `agentwire agents` reports about a program.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use crate::agents::Login;
 use crate::harness::{PATIENCE, Place};
 
-/// Its version, and whether it is signed in: first it is not, then it is. One older than tested is not asked.
+/// Its version, and whether it is signed in: first it is not, then it is. Programs older than the tested
+/// versions are not asked.
 pub(crate) fn login(place: &mut Place) {
     let home = place.workspace();
     (place.agent.set_up)(&home, &place.models.url());
@@ -34,8 +35,9 @@ pub(crate) fn login(place: &mut Place) {
     );
 }
 
-/// What is told of the column's program. A version is the one of its package. A program is not waited for
-/// long, which a busy machine may keep: it is asked until it has told, where it tells.
+/// The report on the column's program. A reported version must be that of the package. agentwire does not
+/// wait long for a program, so on a busy machine this repeats until the login is known, if the program
+/// reports one.
 fn told(place: &Place, mut command: Command) -> Value {
     command.args(["agents", "--json"]);
     let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! What the files of a project run: nothing before somebody trusts them.
+//! What the files of a project can run: nothing before somebody trusts them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,14 +10,14 @@ use crate::harness::Place;
 use crate::mcp;
 use crate::talk::Talk;
 
-/// A file of a project that makes a program touch a file of that name.
+/// A project file that makes a program touch a trace file.
 struct Plant {
     name: &'static str,
     path: &'static str,
     text: fn(touch: &str) -> String,
 }
 
-/// A command that leaves a trace, then is an MCP server.
+/// A command that leaves a trace, then becomes an MCP server.
 fn server(touch: &str) -> Value {
     let own = std::env::current_exe().expect("a program");
     let words = format!("{touch}; exec {} {}", own.display(), mcp::VERB);
@@ -87,11 +87,11 @@ const GEMINI: &[Plant] = &[
     },
 ];
 
-/// The plants that run in this program once they are trusted, and those that it does not heed anyway.
+/// The plants for this program, and whether each runs once it is trusted.
 fn plants(place: &Place) -> Vec<(&'static Plant, bool)> {
     let (plants, unheeded): (_, &[&str]) = match (place.agent.kind, place.agent.driver) {
         ("claude", _) => (CLAUDE, &[]),
-        // It reads that from the user's settings alone.
+        // It reads `notify` only from the user's settings.
         ("codex", _) => (CODEX, &["notify"]),
         ("gemini", _) => (GEMINI, &[]),
         (_, _) => (CLAUDE, &[]),
@@ -108,7 +108,7 @@ fn planted(place: &Place, plant: &Plant) -> (PathBuf, PathBuf) {
     (work, trace)
 }
 
-/// How the directory that is worked in and the one above it, where the file is, belong together.
+/// How the working directory relates to its parent, which contains the file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Around {
     Same,
@@ -116,7 +116,7 @@ enum Around {
     NoRepository,
 }
 
-/// The same file above the directory that is worked in.
+/// Plants the file in the parent of the working directory.
 fn planted_above(place: &Place, plant: &Plant, around: Around) -> (PathBuf, PathBuf) {
     let (work, trace) = planted(place, plant);
     let inner = work.join("inner");
@@ -140,9 +140,9 @@ fn asked(talk: &mut Talk<'_>, plant: &Plant, trace: &Path) -> String {
     id
 }
 
-/// Nothing of it runs before it is trusted; without trust nothing runs at all.
+/// Nothing runs before it is trusted; without trust nothing runs at all.
 pub(crate) fn distrusted(place: &mut Place) {
-    // These cannot start without project settings, so they do not.
+    // These do not start without project settings.
     let starts = place.agent.kind != "acp" && place.agent.name != "gemini -p";
     for (plant, _) in plants(place) {
         let (work, trace) = planted(place, plant);
@@ -158,7 +158,7 @@ pub(crate) fn distrusted(place: &mut Place) {
             assert_eq!(end["reason"], "failed", "{end}");
         }
         assert!(!trace.exists(), "{}: it ran though it was not trusted", plant.name);
-        // Without anybody to ask it is the same.
+        // The same if there is nobody to ask.
         let said = place.run(&work, &[], "[[say done]]");
         let errors = String::from_utf8_lossy(&said.stderr);
         assert_eq!(said.status.code(), Some(4), "{errors}");
@@ -166,7 +166,7 @@ pub(crate) fn distrusted(place: &mut Place) {
     }
 }
 
-/// Wherever the program looks for its files: what nobody was asked about does not run.
+/// Wherever the program looks for its files, nothing runs that nobody was asked about.
 pub(crate) fn above(place: &mut Place) {
     let all = [Around::Same, Around::Nested, Around::NoRepository];
     for (plant, around) in
@@ -191,7 +191,7 @@ pub(crate) fn above(place: &mut Place) {
     }
 }
 
-/// What is trusted runs, and is asked about no more until it changes.
+/// What is trusted runs, and is not asked about again until it changes.
 pub(crate) fn trusted(place: &mut Place) {
     for (plant, runs) in plants(place) {
         let (work, trace) = planted(place, plant);
@@ -210,7 +210,7 @@ pub(crate) fn trusted(place: &mut Place) {
         let (request, _) = talk.asked();
         assert_eq!(request["toolName"], "TrustDirectory", "{request}");
         talk.stop();
-        // The operator's own start needs no question.
+        // The operator's own start needs no request.
         let said = place.run(&work, &["--trust"], "[[say done]]");
         assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
     }

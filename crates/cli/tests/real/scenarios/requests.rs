@@ -1,10 +1,9 @@
-//! What the agent asks, and what comes of the answers.
+//! The agent's requests, and the effects of the answers.
 
 use serde_json::json;
 
 use crate::harness::Place;
 
-/// Everything is asked.
 const ASK: &str = "ask";
 
 pub(crate) fn allow(place: &mut Place) {
@@ -66,7 +65,7 @@ pub(crate) fn question(place: &mut Place) {
     assert!(talk.text().contains("Blue"), "{}", talk.digest());
 }
 
-/// `run` without a terminal denies, says so and exits with 4, where the agent asks at all.
+/// Without a terminal, `run` denies, reports it and exits with 4, if the agent asks at all.
 pub(crate) fn nobody(place: &mut Place) {
     let work = place.workspace();
     let call = (place.agent.words.shell)("touch unasked.txt");

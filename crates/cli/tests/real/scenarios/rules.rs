@@ -1,4 +1,4 @@
-//! Rules and modes hold whatever the agent would do by itself: the gateway decides.
+//! Rules and modes apply whatever the agent would do by itself: the gateway decides.
 
 use std::fs;
 
@@ -9,8 +9,7 @@ use crate::harness::{Place, of};
 use crate::mcp;
 use crate::talk::Talk;
 
-/// A session with a rule: the call is denied by it, or the session does not begin and the refusal
-/// names the rule.
+/// With this rule, the call is denied, or the session does not start and the refusal names the rule.
 fn denies(place: &Place, mut config: Value, rule: &str, call: &Call) {
     let work = place.workspace();
     fs::write(work.join("kept.txt"), "kept\n").expect("a file");
@@ -33,7 +32,7 @@ fn denies(place: &Place, mut config: Value, rule: &str, call: &Call) {
     assert_eq!(left, ["kept.txt"], "the call ran");
 }
 
-/// A refusal says which rule the program cannot be held to.
+/// The refusal names the rule that cannot be enforced for the program.
 pub(super) fn names(problem: &Value, rule: &str) {
     assert_eq!(problem["code"], "unsupported", "{problem}");
     assert!(problem["detail"].as_str().is_some_and(|told| told.contains(rule)), "{problem}");
@@ -77,7 +76,7 @@ pub(crate) fn patches(place: &mut Place) {
     }
 }
 
-/// "Always" is the command that was shown, and no other: the same runs, another asks.
+/// "Always" covers only the command that was shown: the same runs, another is asked about.
 pub(crate) fn same_command(place: &mut Place) {
     let work = place.workspace();
     let touch = |name: &str| (place.agent.words.shell)(&format!("touch {name}")).step();
@@ -100,7 +99,7 @@ pub(crate) fn same_command(place: &mut Place) {
     assert!(!work.join("two.txt").exists(), "another command ran");
 }
 
-/// No other user of the machine reads what an MCP server is given.
+/// No other user of the machine can read the environment of an MCP server from a command line.
 pub(crate) fn command_line(place: &mut Place) {
     let work = place.workspace();
     let own = std::env::current_exe().expect("this program");

@@ -1,4 +1,4 @@
-//! Sessions that go on.
+//! Sessions that are resumed or forked.
 
 use std::time::Instant;
 
@@ -25,7 +25,7 @@ pub(crate) fn resume(place: &mut Place) {
     assert!(body.contains("Remember the plum"), "the model was not told what was before");
 }
 
-/// Asks for a session to go on. It may have to wait for the next minute, and says so.
+/// Resumes a session. If that is refused until the next clock minute, waits for it.
 pub(super) fn resumed(place: &Place, body: &Value) -> Result<Value, Value> {
     let begun = Instant::now();
     loop {
@@ -55,7 +55,7 @@ pub(crate) fn fork(place: &mut Place) {
     copy.completed();
     let body = last_body(place, "in the fork");
     assert!(body.contains("Remember the pear"), "the model was not told what was before");
-    // The first goes on by itself.
+    // The first session continues independently.
     talk.prompt("[[say in the first]]");
     talk.completed();
     assert!(

@@ -1,4 +1,4 @@
-//! Tools that the agent runs without asking.
+//! Tools that run without a request.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::harness::Place;
 use crate::mcp;
 
-/// Nothing is asked.
+/// Allows everything.
 fn free() -> Value {
     json!({ "approvalMode": "autoAll", "sandboxMode": "fullAccess" })
 }
@@ -84,16 +84,16 @@ pub(crate) fn server(place: &mut Place) {
     place.assert_none_left(&work);
 }
 
-/// A server that the client itself hosts: the agent's messages to it are requests of the session.
+/// An MCP server that the client hosts: the agent's messages to it are requests of the session.
 pub(crate) fn hosted(place: &mut Place) {
     let work = place.workspace();
-    // Where it asks, a rule allows the tool by the name that clients know.
+    // If the agent asks, a rule allows the tool by the name that clients use.
     let mut config = match place.agent.cannot("allow") {
         Some(_) => free(),
         None => json!({ "approvalMode": "ask", "allowedTools": ["mcp__tiny__say_back"] }),
     };
     config["mcpServers"] = json!({ "tiny": { "type": "sdk" } });
-    // As with the Agent SDKs, which ask for no settings of the project: Gemini would start no server.
+    // As with the Agent SDKs, which load no project settings. Otherwise Gemini would start no server.
     if place.agent.kind == "gemini" {
         config["trust"] = json!(false);
     }
@@ -128,7 +128,7 @@ pub(crate) fn subagent(place: &mut Place) {
     talk.completed();
     let spawned = talk.of("agentSpawned");
     assert_eq!(spawned.len(), 1, "{}", talk.digest());
-    // Codex may ask the model once more when the subagent is done.
+    // Codex may call the model once more when the subagent is done.
     assert!(talk.text().starts_with("the end"), "{}", talk.digest());
     if talk.of("agentFinished").is_empty() {
         talk.next("agentFinished");

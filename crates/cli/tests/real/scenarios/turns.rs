@@ -33,7 +33,7 @@ pub(crate) fn follow_up(place: &mut Place) {
     talk.prompt("[[say second answer]]");
     talk.completed();
     assert_eq!(talk.text().trim(), "second answer", "{}", talk.digest());
-    // The model is told what was before.
+    // The model receives the earlier turn.
     let body = last_body(place, "second answer");
     assert!(body.contains("first answer"), "{body}");
 }
@@ -78,7 +78,7 @@ pub(crate) fn usage(place: &mut Place) {
     assert_eq!(told.iter().sum::<u64>(), output, "{first} {second} {after:?}");
     let total = &talk.summary()["usage"];
     assert_eq!(total["outputTokens"], output, "the session's sum");
-    // What came from the cache is counted as input, beside it, or not told apart.
+    // Cached tokens are counted as input, next to it, or not separately.
     let (input, cached) = (after.input - before.input, after.cache_read - before.cache_read);
     let told = |name: &str| total[name].as_u64().unwrap_or(0);
     let forms = [(input, cached), (input + cached, cached), (input + cached, 0)];
@@ -86,7 +86,7 @@ pub(crate) fn usage(place: &mut Place) {
     assert!(forms.contains(&told), "{total}: {input} and {cached} were reported");
 }
 
-/// What the model reported so far. A title that a program asks for by itself is no turn's.
+/// The usage that the model reported so far. A title that a program requests by itself belongs to no turn.
 pub(super) fn reported(place: &Place) -> Usage {
     let requests = place.models.requests();
     let asked = requests.iter().filter(|seen| !seen.side);
@@ -109,7 +109,7 @@ pub(crate) fn run(place: &mut Place) {
     place.assert_none_left(&work);
 }
 
-/// The body of the last request that has this in its prompt.
+/// The body of the last request that contains this.
 pub(super) fn last_body(place: &Place, marker: &str) -> String {
     let requests = place.models.requests();
     let bodies = requests.iter().rev().filter(|seen| !seen.side);

@@ -1,13 +1,14 @@
-//! What a program does that nobody would expect of it.
+//! Surprising behaviour of programs.
 
 use serde_json::{Value, json};
 
 use crate::harness::Place;
 
-/// Prompts that come while a turn runs are all taken, whether the program folds them into one turn or not.
+/// All prompts that arrive during a turn are accepted, whether the program merges them into one turn or
+/// not.
 pub(crate) fn queued(place: &mut Place) {
     let work = place.workspace();
-    // No word twice: Gemini stops what repeats itself.
+    // No word twice: Gemini stops a model that repeats itself.
     let slow =
         "[[slow 80]] [[say while this goes on word by word two further prompts are to come in]]";
     let mut talk = place.session(&work, slow, json!({}));
@@ -39,7 +40,7 @@ pub(crate) fn queued(place: &mut Place) {
     assert!(body.contains("answer one"), "a prompt was lost");
 }
 
-/// A session whose files are gone is not silently another one.
+/// A session whose files are gone does not silently become another one.
 pub(crate) fn lost(place: &mut Place) {
     let work = place.workspace();
     let mut talk = place.session(&work, "Remember the quince. [[say I will]]", json!({}));

@@ -1,4 +1,4 @@
-//! One agent, in a process of its own: each SDK plays its rows, one after another, and both at once.
+//! One agent, in its own process: each SDK plays its rows one after another, and both SDKs run at once.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
@@ -17,18 +17,18 @@ use crate::harness::Place;
 use crate::install::Sdk;
 use crate::offline::Watch;
 
-/// The argument that makes this program such a column: then come its name, the program, whether it is in a
-/// network of its own, and the rows of each SDK.
+/// The argument that makes this program such a column. Then follow its name, the program, whether it runs
+/// in its own network, and the rows of each SDK.
 pub(crate) const VERB: &str = "sdk-column";
 
-/// A row has less than this; an SDK that says nothing for so long is ended.
+/// Longer than any row takes: an SDK that prints nothing for this long is killed.
 const SILENCE: Duration = Duration::from_secs(300);
 
-/// Of a row that the SDK did not come to.
+/// The reason for a row that the SDK did not reach.
 const UNPLAYED: &str = "it was not played";
 
-/// In the names of rows about permissions. What gets past them once is a breach: their first failure
-/// counts.
+/// Words in the names of rows about permissions. Getting past them even once is a breach, so their first
+/// failure counts.
 const STRICT: [&str; 9] = [
     "can_use_tool",
     "canUseTool",
@@ -45,7 +45,7 @@ fn is_strict(row: &str) -> bool {
     STRICT.iter().any(|word| row.contains(word))
 }
 
-/// Prints one line of JSON for each row.
+/// Prints one line of JSON per row.
 pub(crate) fn run(args: &[String]) -> ExitCode {
     let [name, program, network, wanted] = args else { panic!("a column has a name") };
     let agent = agents().into_iter().find(|agent| agent.name == name).expect("a column");
@@ -67,7 +67,8 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
                 let failed = player.play(&rows, &BTreeMap::new());
                 let (breached, failed): (BTreeMap<_, _>, BTreeMap<_, _>) =
                     failed.into_iter().partition(|(row, why)| is_strict(row) && why != UNPLAYED);
-                // The programs are not ours: what passes at a second try is reported, and is no failure.
+                // The programs are not ours: a row that passes at the second attempt is reported, but is
+                // not a failure.
                 let names: Vec<String> =
                     rows.into_iter().filter(|row| failed.contains_key(row)).collect();
                 let again = player.play(&names, &failed);
@@ -85,20 +86,19 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// One SDK over the agent.
 struct Player<'p> {
     sdk: &'static str,
-    /// Where its packages are linked to.
+    /// Where its packages are linked.
     directory: PathBuf,
     work: PathBuf,
-    /// The environment of agentwire.
+    /// A command with agentwire's environment.
     dress: Command,
     link: &'p Path,
     words: Value,
 }
 
 impl Player<'_> {
-    /// Plays these rows; gives those that failed. Of the others the outcome is printed.
+    /// Plays these rows and returns those that failed. Prints the results of the others.
     fn play(&self, rows: &[String], first: &BTreeMap<String, String>) -> BTreeMap<String, String> {
         let mut failed: BTreeMap<String, String> =
             rows.iter().map(|row| (row.clone(), UNPLAYED.to_owned())).collect();

@@ -1,4 +1,4 @@
-//! The scripts of the SDKs' scenarios, in the words of each agent. `$` is what a scenario fills in.
+//! The scripts of the SDKs' scenarios, for each agent. A scenario replaces `$`.
 
 use std::path::Path;
 

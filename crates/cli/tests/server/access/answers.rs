@@ -1,10 +1,10 @@
-//! What an answer may say, and what it gives, on every wire of the server.
+//! What an answer to a request may contain, and what it may grant, on every wire of the server.
 
 use serde_json::{Value, json};
 
 use crate::shared::{Server, Socket};
 
-/// How a client answers: gives whether it was taken, and what was said of it.
+/// A client that answers requests.
 enum Wire<'s> {
     Rest(&'s Server, String),
     Unified(Socket),
@@ -63,7 +63,7 @@ fn wires<'s>(server: &'s Server, token: &str) -> [Wire<'s>; 3] {
     ]
 }
 
-/// A session that asks to run that, and the id of its request.
+/// A session that asks to run this command, and the id of its request.
 fn asking(server: &Server, command: &str) -> (String, String) {
     let session = server.session(&format!("/bash {command}"));
     let raised = server.until(&session, "requestRaised").pop().expect("it asks");
@@ -153,7 +153,7 @@ fn an_answer_gives_what_was_asked_for_and_shown() {
     assert!(!server.work().join("made").exists());
 }
 
-/// Names in snake case and in camel case give the same rule, to the check and to what is kept.
+/// Names in snake case and in camel case give the same rule, both for the check and for what is stored.
 #[test]
 fn a_rule_is_kept_as_it_was_checked() {
     let server = Server::start();
@@ -184,7 +184,7 @@ fn a_rule_is_kept_as_it_was_checked() {
             let settled = server.until(&session, "requestSettled").pop().expect("it is settled");
             assert!(settled["reason"].to_string().contains("touch one"), "{name}: {settled}");
             server.until(&session, "turnCompleted");
-            // Another call of the same tool asks.
+            // Another call of the same tool is asked about.
             let path = format!("/v1/sessions/{session}/prompt");
             server.post(&path, &json!({ "prompt": "/bash touch two" }));
             let events = format!("/v1/sessions/{session}/events?limit=10000");
@@ -201,7 +201,7 @@ fn a_rule_is_kept_as_it_was_checked() {
     }
 }
 
-/// Hooks too: decisions and words, by either way of writing names, and nothing else.
+/// The same for hooks: decisions and messages are accepted with names in either case, and nothing else.
 #[test]
 fn a_hook_is_answered_by_decisions_and_words() {
     let server = Server::start();
@@ -284,7 +284,7 @@ fn nobody_resumes_the_operators_session_without_its_guards() {
         }
         let body = json!({ "agentType": "demo", "prompt": "/say hi", "sessionId": session, "config": config });
         server.post("/v1/sessions", &body);
-        // One start without them, or a copy, does not make it a session without guards.
+        // Neither a start without the guards nor a fork turns it into a session without guards.
         let mut session = session;
         for fork in [false, true] {
             let stopped = format!("/v1/sessions/{session}/stop");
@@ -303,7 +303,7 @@ fn nobody_resumes_the_operators_session_without_its_guards() {
             assert_eq!(answer.code(), "forbidden", "{field} {fork}");
         }
     }
-    // What a client brought itself it may leave out.
+    // A client may leave out what it brought itself.
     let session = over(&drive, hooks());
     let body = json!({ "agentType": "demo", "prompt": "/say hi", "sessionId": session });
     assert_eq!(server.ask_as(&drive, "POST", "/v1/sessions", Some(&body)).status, 201);

@@ -1,10 +1,10 @@
-//! Who answered what is kept, and who comes late is told who was first.
+//! An answer is stored with the client that gave it, and later answers are told who was first.
 
 use serde_json::{Value, json};
 
 use crate::shared::Server;
 
-/// The request that waits, and how its answer is kept.
+/// The id of the open request.
 fn asked(server: &Server, session: &str) -> Value {
     server.until(session, "requestRaised").pop().expect("a request")["requestId"].clone()
 }
@@ -26,7 +26,7 @@ fn an_answer_is_kept_with_the_name_of_whoever_gave_it() {
     let session = server.session("/write a.txt x");
     let request = asked(&server, &session);
     let place = format!("/v1/sessions/{session}/requests/{}", request.as_str().expect("an id"));
-    // Who answers cannot be said by the answer.
+    // An answer cannot say who gave it.
     for forged in [
         json!({ "behavior": "allow", "client": "desk" }),
         json!({ "behavior": "allow", "by": "policy" }),
@@ -40,7 +40,7 @@ fn an_answer_is_kept_with_the_name_of_whoever_gave_it() {
         (&settled["by"], &settled["client"], &settled["reason"]),
         (&json!("client"), &json!("phone"), &json!("no"))
     );
-    // Who comes late, by REST, socket or JSON-RPC, is told who was first.
+    // A late answer, by REST, WebSocket or JSON-RPC, is told who was first.
     let late = server.ask_as(&desk, "POST", &place, Some(&allow(&request)));
     assert_eq!((late.status, late.code()), (409, "requestSettled".to_owned()));
     assert_eq!(late.json()["details"]["client"], "phone");
@@ -56,7 +56,7 @@ fn an_answer_is_kept_with_the_name_of_whoever_gave_it() {
     let refused = socket.until(|frame| frame["id"] == 1 && frame.get("type").is_none());
     assert_eq!(refused["error"]["details"]["client"], "phone");
 
-    // A socket.
+    // WebSocket.
     let session = server.session("/write b.txt x");
     let request = asked(&server, &session);
     let mut socket = server
@@ -70,7 +70,7 @@ fn an_answer_is_kept_with_the_name_of_whoever_gave_it() {
     socket.until(|frame| frame["type"] == "requestSettled");
     assert_eq!(kept(&server, &session)["client"], "desk");
 
-    // JSON-RPC, and its notice to others.
+    // JSON-RPC.
     let session = server.session("/write c.txt x");
     let request = asked(&server, &session);
     let mut rpc = server
@@ -81,7 +81,7 @@ fn an_answer_is_kept_with_the_name_of_whoever_gave_it() {
     rpc.until(|frame| frame["id"] == 1);
     assert_eq!(kept(&server, &session)["client"], "phone");
 
-    // A ticket stands for whoever got it.
+    // A ticket belongs to the token that requested it.
     let session = server.session("/write d.txt x");
     let request = asked(&server, &session);
     let ticket = server.ask_as(&desk, "POST", "/v1/tickets", Some(&json!({}))).json();

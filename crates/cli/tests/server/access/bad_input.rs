@@ -1,5 +1,5 @@
-//! What is malformed gets an answer with a code and a sentence, or a close with a reason: never a 500, a
-//! hang, or a server that is gone.
+//! Malformed input gets an answer with a code and a sentence, or a close with a reason: never a 500, a hang
+//! or a crash.
 
 use std::io::{Read as _, Write as _};
 
@@ -7,12 +7,11 @@ use serde_json::{Value, json};
 
 use crate::shared::Server;
 
-/// Whether an answer to nonsense is a refusal.
 fn is_refusal(answer: &[u8]) -> bool {
     answer.is_empty() || answer.starts_with(b"HTTP/1.1 4") || answer.starts_with(b"HTTP/1.0 4")
 }
 
-/// What is no HTTP at all, or a strange one.
+/// Requests that are not HTTP, or strange HTTP.
 #[test]
 fn strange_requests_are_refused() {
     let server = Server::start();
@@ -70,7 +69,7 @@ fn strange_requests_are_refused() {
     assert_eq!(server.get("/v1/sessions")["sessions"], json!([]));
 }
 
-/// Ids, offsets, queries and bodies that are none.
+/// Invalid ids, offsets, queries and bodies.
 #[test]
 fn wrong_values_are_refused_with_a_code_and_a_sentence() {
     let server = Server::start();
@@ -175,7 +174,7 @@ fn wrong_values_are_refused_with_a_code_and_a_sentence() {
         assert!((400..500).contains(&answer.status), "{method} {path} {shown} {answer:?}");
         answer.code();
     }
-    // Bytes that are no text.
+    // Bytes that are not UTF-8.
     let answer = server.raw("POST", "/v1/sessions", &headers, b"{\"prompt\":\"\xff\"}");
     assert_eq!((answer.status, answer.code().as_str()), (400, "invalidJson"));
     for key in ["", &"k".repeat(256), "\u{e9}"] {
@@ -190,7 +189,7 @@ fn wrong_values_are_refused_with_a_code_and_a_sentence() {
     assert_eq!(server.get("/v1/sessions")["sessions"].as_array().map(Vec::len), Some(1));
 }
 
-/// Frames that are none are answered, and the socket goes on.
+/// Invalid frames are answered, and the socket stays open.
 #[test]
 fn wrong_frames_are_answered_and_the_socket_goes_on() {
     let server = Server::start();
@@ -240,7 +239,7 @@ fn wrong_frames_are_answered_and_the_socket_goes_on() {
             socket.text(frame);
         }
         socket.text(&"[".repeat(200_000));
-        // The last word is heard after all of them.
+        // The last message is answered after all of them.
         let (last, is_answer): (Value, fn(&Value) -> bool) = match path.as_str() {
             "/rpc" => {
                 (json!({ "jsonrpc": "2.0", "id": "last", "method": "session/list" }), |frame| {

@@ -1,4 +1,4 @@
-//! A page of another site in a real browser: it reads nothing and starts nothing.
+//! A page of another site in a real browser: it can read nothing and start nothing.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -50,7 +50,7 @@ impl Drop for Browser {
     }
 }
 
-/// Serves the page, and gives what it reports.
+/// Serves the page and returns its reports.
 fn evil_site(page: String) -> (u16, mpsc::Receiver<Value>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
@@ -110,7 +110,7 @@ fn is_script(head: &[String]) -> bool {
     head.iter().any(|line| line.to_ascii_lowercase().starts_with("sec-fetch-dest: script"))
 }
 
-/// What the page tries, on each of the addresses; `read` is what it could read.
+/// What the page tries on each address; `read` is what it could read.
 const PAGE: &str = r##"<!doctype html><meta charset=utf-8><body><script>
 const sites = SITES, token = TOKEN, session = SESSION;
 const start = JSON.stringify({ agentType: "demo", prompt: "/say owned" });
@@ -184,7 +184,7 @@ function form(url, kind, fields) {
 }
 (async () => {
   const work = [
-    // What is the page's own it can read in each of these ways, or they would show nothing.
+    // In each of these ways the page can read its own files; otherwise they would prove nothing.
     () => tries("fetch", "/own"),
     () => element("iframe", "/own"),
     () => element("script", "/own"),
@@ -218,7 +218,7 @@ function form(url, kind, fields) {
         body: new Blob([body], { type: "text/plain" }) }));
       work.push(() => tries("put", url, { method: "PUT", body }));
       work.push(async () => { report.tried += 1; navigator.sendBeacon(url, body); });
-      // With the `=` between name and value it is JSON.
+      // With the `=` between name and value this is JSON.
       work.push(() => form(url, "text/plain", [[body.slice(0, -2), body.slice(-2)]]));
       work.push(() => form(url, "application/x-www-form-urlencoded",
         [["agentType", "demo"], ["agentId", "demo"], ["prompt", "/say owned"]]));
@@ -251,8 +251,8 @@ function form(url, kind, fields) {
 
 #[test]
 fn a_page_of_another_site_reads_nothing_and_starts_nothing() {
-    // One that asks for a token, and one that asks nobody for anything; the page even knows the token
-    // of the first, for it is not by that alone that it is kept out.
+    // One server that requires a token, and one that does not. The page even knows the token of the first,
+    // because it must be kept out by more than that.
     let servers = [Server::start(), Server::with(&["--auth", "off"])];
     let waiting: Vec<String> =
         servers.iter().map(|server| server.session("/write a.txt x")).collect();
@@ -278,7 +278,7 @@ fn a_page_of_another_site_reads_nothing_and_starts_nothing() {
         let browser = Browser { child: browser.spawn().expect("the browser starts") };
         let report = reports.recv_timeout(3 * PATIENCE).expect("the page reports");
         drop(browser);
-        // The page runs, and reads what it may, and no more.
+        // The page runs, and reads only what it may.
         assert!(report["tried"].as_u64().is_some_and(|tried| tried > 400), "{report}");
         let read = report["read"].as_array().expect("a list");
         let (own, others): (Vec<_>, Vec<_>) = read.iter().partition(|read| read[1] == "/own");

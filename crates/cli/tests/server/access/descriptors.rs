@@ -1,4 +1,4 @@
-//! Without descriptors the server refuses, and goes on.
+//! Without file descriptors the server refuses connections, and keeps running.
 
 use std::io::Write as _;
 use std::net::TcpStream;
@@ -21,7 +21,7 @@ fn half_open_connections_keep_nobody_waiting() {
     );
     let mut crowd: Vec<TcpStream> = (0..400).map(|_| server.stream()).collect();
     let mut served = 0;
-    // Who came first without a word has made room for who came last.
+    // The oldest silent connections have made room for the newest.
     for mut stream in crowd.drain(200..) {
         let _ = stream.write_all(head.as_bytes());
         stream.set_read_timeout(Some(PATIENCE)).expect("a time limit");
@@ -31,10 +31,10 @@ fn half_open_connections_keep_nobody_waiting() {
         }
     }
     assert!(served > 0, "nobody is served");
-    // Nor does anybody wait behind those who are still there.
+    // Nobody waits because of those that are still connected.
     assert_eq!(server.ask("GET", "/v1/sessions", None).status, 200);
     drop(crowd);
-    // It lives, and so does what it runs; what is started now starts.
+    // The server and its sessions still run, and new sessions start.
     let begun = Instant::now();
     let answer = loop {
         let mut stream = server.stream();
@@ -68,7 +68,7 @@ fn sessions_beyond_the_descriptors_are_refused_as_overload() {
     assert_eq!((refused.status, refused.code().as_str()), (503, "overloaded"));
     assert!(refused.headers.contains_key("retry-after"));
     assert!(started.len() > 5, "{}", started.len());
-    // What runs goes on: it is read, interrupted and stopped.
+    // Running sessions continue: they can be read, interrupted and stopped.
     for id in &started {
         server.until(id, "turnStarted");
     }
@@ -83,7 +83,8 @@ fn sessions_beyond_the_descriptors_are_refused_as_overload() {
     assert_eq!(server.stop(), Some(0));
 }
 
-/// What we take for ourselves is not the agents': a program that uses `select` fails with more.
+/// The limit that we raise for ourselves is not passed to agents: programs that use `select` fail with a
+/// higher one.
 #[test]
 fn agents_get_the_limit_that_we_were_given() {
     let launcher = ["sh", "-c", "ulimit -S -n 200; exec \"$@\"", "sh"];

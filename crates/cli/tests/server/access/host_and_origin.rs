@@ -1,4 +1,4 @@
-//! By which name a client calls the server, and from which page.
+//! Which names a client may use for the server, and which pages may connect.
 
 use std::io::{Read as _, Write as _};
 
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::shared::Server;
 
-/// Says that, byte for byte, and gives the status of the answer; none if there is no answer.
+/// Sends these bytes. Returns the status of the answer; `None` if there is no answer.
 fn say(server: &Server, head: &str) -> Option<u16> {
     let mut stream = server.stream();
     stream.write_all(head.as_bytes()).expect("it listens");
@@ -151,7 +151,7 @@ fn only_our_own_names_are_answered() {
         let status = say(&server, &asking(&server, &target, &own));
         assert!(matches!(status, Some(400 | 403 | 404)), "{target} {status:?}");
     }
-    // Without a Host there is none, whatever the version.
+    // A request without a Host is refused in every version.
     let old =
         format!("GET /v1/sessions HTTP/1.0\r\nauthorization: Bearer {}\r\n\r\n", server.token);
     assert!(matches!(say(&server, &old), Some(400 | 403)));
@@ -240,7 +240,7 @@ fn only_our_own_pages_are_answered() {
         ] {
             assert_eq!(post(&[json, refused]).status, 403, "{refused:?}");
         }
-        // What a browser asks before it asks.
+        // The preflight request of a browser.
         let asked = [
             ("origin", "http://evil.example"),
             ("access-control-request-method", "POST"),
@@ -249,7 +249,7 @@ fn only_our_own_pages_are_answered() {
         let answer = server.raw("OPTIONS", "/v1/sessions", &asked, b"");
         assert_eq!(answer.status, 403);
         assert!(!answer.headers.keys().any(|name| name.starts_with("access-control")));
-        // A cookie is nobody's.
+        // A cookie authenticates nobody.
         if !server.token.is_empty() {
             let cookie = format!("token={}", server.token);
             assert_eq!(server.raw("GET", "/v1/sessions", &[("cookie", &cookie)], b"").status, 401);

@@ -1,4 +1,5 @@
-//! Many clients, and clients that do not read: there is a bound, and what stops an agent gets through.
+//! Many clients, and clients that do not read: there is a limit, and commands that stop an agent get
+//! through.
 
 use std::io::{Read as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,12 +15,12 @@ fn beyond_the_limit_clients_are_told_to_come_back() {
     let server = Server::with(&["--max-connections", "8"]);
     let session = server.session("/hang");
     let path = format!("/v1/sessions/{session}/ws");
-    // A socket is a client as long as it is open.
+    // A WebSocket counts as a client while it is open.
     let begun = Instant::now();
     let mut sockets = Vec::new();
     while sockets.len() < 8 {
         let bearer = format!("Bearer {}", server.token);
-        // Whoever asked before may not have gone yet.
+        // An earlier connection may not be closed yet.
         match server.socket_at(&server.http, &path, &[("authorization", &bearer)]) {
             Ok(socket) => sockets.push(socket),
             Err(status) => assert_eq!(status, 503),
@@ -37,7 +38,7 @@ fn beyond_the_limit_clients_are_told_to_come_back() {
         assert_eq!((answer.status, answer.code().as_str()), (503, "overloaded"));
         assert!(answer.headers["retry-after"].parse::<u32>().is_ok_and(|seconds| seconds > 0));
     }
-    // Those who are in are served all the same, and places are given back.
+    // Connected clients are still served, and their places become free again.
     sockets[0].say(&json!({ "id": 1, "command": "interrupt" }));
     sockets[0].until(|frame| frame["id"] == 1);
     drop(sockets);
@@ -55,8 +56,8 @@ fn beyond_the_limit_clients_are_told_to_come_back() {
     }
 }
 
-/// Connections without a token use up no place of those who have one, however many they are: the oldest
-/// goes first.
+/// Connections without a token take no places from those with one, however many there are: the oldest is
+/// closed first.
 #[test]
 fn strangers_lock_nobody_out() {
     let server = Server::with(&["--max-connections", "16"]);
@@ -66,7 +67,7 @@ fn strangers_lock_nobody_out() {
     let mut crowd = Vec::new();
     for number in 0..100 {
         let mut stream = server.stream();
-        // Some say nothing, some begin and never end, some ask what needs no token and stay.
+        // Some send nothing, some send half a request, some request what needs no token and stay.
         let said = match number % 3 {
             0 => String::new(),
             1 => "GET /v1/sessions HTTP/1.1\r\nhost:".to_owned(),
@@ -78,7 +79,7 @@ fn strangers_lock_nobody_out() {
             assert_eq!(server.ask("GET", "/v1/sessions", None).status, 200, "{number}");
         }
     }
-    // The oldest is gone, and who has shown a token is not.
+    // The oldest is closed; the one with a token is not.
     let mut rest = Vec::new();
     let _ = crowd[0].read_to_end(&mut rest);
     assert!(rest.is_empty());
@@ -86,7 +87,7 @@ fn strangers_lock_nobody_out() {
     socket.until(|frame| frame["id"] == 1);
 }
 
-/// Says that it is enough, however a test ends.
+/// Sets the flag on drop, so also when a test fails.
 struct Enough<'a>(&'a AtomicBool);
 
 impl Drop for Enough<'_> {
@@ -95,7 +96,7 @@ impl Drop for Enough<'_> {
     }
 }
 
-/// However much waits for a session, an interrupt and a denial get through.
+/// However many commands wait for a session, an interrupt and a denial get through.
 #[test]
 fn what_stops_an_agent_is_never_behind_work() {
     let server = Server::start();
@@ -118,7 +119,7 @@ fn what_stops_an_agent_is_never_behind_work() {
                 }
             });
         }
-        // However it goes, nobody floods on.
+        // Stops the flood in any case.
         let _enough = Enough(&is_enough);
         let begun = Instant::now();
         while Figures::of(&server).get("agentwire_commands_waiting") < 8.0 {
@@ -134,7 +135,7 @@ fn what_stops_an_agent_is_never_behind_work() {
     assert_eq!(server.ask("POST", &place("/stop"), Some(&json!({}))).status, 200);
 }
 
-/// Clients that never read, and those that are gone without a word, slow nobody.
+/// Clients that never read or that disappear slow nobody down.
 #[test]
 fn clients_that_do_not_read_slow_nobody() {
     let server = Server::start();
@@ -158,7 +159,7 @@ fn clients_that_do_not_read_slow_nobody() {
     for (number, event) in (1_u64..).zip(&events) {
         assert_eq!(event["seq"], number);
     }
-    // Cut without a farewell.
+    // Close with a reset.
     for stream in &streams {
         rustix::net::sockopt::set_socket_linger(stream, Some(std::time::Duration::ZERO))
             .expect("an option");

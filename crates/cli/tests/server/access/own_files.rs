@@ -1,4 +1,4 @@
-//! Nobody reaches agentwire's own files through an agent.
+//! Nobody can reach agentwire's own files through an agent.
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ fn text(path: &Path) -> String {
     path.to_str().expect("UTF-8").to_owned()
 }
 
-/// Every front that begins sessions, by every name of a directory that no agent may work in.
+/// Every front that starts sessions, with every name of a directory in which no agent may work.
 #[test]
 fn no_agent_works_where_agentwire_keeps_its_files() {
     let server = Server::set_up(&[], "[projects]\nhome = \"WORK/..\"\n", |_, _| {});
@@ -47,7 +47,7 @@ fn no_agent_works_where_agentwire_keeps_its_files() {
     ];
     let is_own = |error: &Value| {
         let said = error.to_string();
-        said.contains("no agent may work in") && said.contains("Choose a project directory")
+        said.contains("no agent may work in") && said.contains("choose a project directory")
     };
     for directory in &refused {
         for (token, fields) in [
@@ -78,14 +78,14 @@ fn no_agent_works_where_agentwire_keeps_its_files() {
     let answer = server.ask_as(&token, "POST", "/api/sessions", Some(&board));
     assert!(answer.status >= 400 && answer.text.contains("no agent may work in"), "{answer:?}");
     assert_eq!(server.get("/v1/sessions")["sessions"], json!([]));
-    // A name that leads there once what it names exists, or without its dots.
+    // Names that lead there once a missing part exists, or when the dots are resolved textually.
     for further in ["missing/../..", "missing/../../data"] {
         let config = json!({ "additionalDirectories": [further] });
         let body = json!({ "agentType": "demo", "prompt": "/say hi", "config": config });
         let answer = server.ask("POST", "/v1/sessions", Some(&body));
         assert!(is_own(&answer.json()), "{further}: {answer:?}");
     }
-    // Beside them is fine, also where the name only begins like theirs.
+    // Directories next to them are allowed, even if their names start the same way.
     let beside = root.join("database");
     std::fs::create_dir(&beside).expect("a directory");
     let fields = json!({ "workingDirectory": beside, "additionalDirectories": [server.work()] });
@@ -101,10 +101,11 @@ fn a_server_in_the_wrong_place_says_so_when_a_session_begins() {
     let body = json!({ "agentType": "demo", "prompt": "/say hi" });
     let answer = server.ask("POST", "/v1/sessions", Some(&body));
     assert_eq!(answer.code(), "forbidden");
-    assert!(answer.text.contains("Choose a project directory"), "{answer:?}");
+    assert!(answer.text.contains("choose a project directory"), "{answer:?}");
 }
 
-/// A token that drives makes the agent read what it likes: what is not the session's own is asked for.
+/// A client with scope `drive` can make the agent read any file, so files outside the session's directory
+/// are asked about.
 #[test]
 fn an_agent_that_is_driven_tells_no_token() {
     let server = Server::start();
@@ -121,7 +122,7 @@ fn an_agent_that_is_driven_tells_no_token() {
     }
 }
 
-/// Where each agent has a namespace, a command that somebody allows finds nothing either.
+/// If each agent has a namespace, even a command that somebody allows finds nothing.
 #[test]
 fn an_agent_does_not_see_agentwires_own_files() {
     let server = Server::set_up(&[], "", |_, place| {
@@ -154,7 +155,7 @@ fn an_agent_does_not_see_agentwires_own_files() {
         assert!(!events.contains(secret), "{secret}: {events}");
     }
     assert_eq!(server.verb(&["token", "show"]), server.token);
-    // The demo agent's own conversation is kept, and goes on.
+    // The demo agent's own conversation is stored.
     assert!(data.join("demo").read_dir().expect("conversations").next().is_some());
 }
 
@@ -166,7 +167,7 @@ fn the_token_stays_over_a_restart_and_is_made_again_when_it_is_lost() {
     let server = server.again();
     assert_eq!(server.token, token);
     std::fs::remove_dir_all(secret).expect("it is removed");
-    // The server that runs takes the new one, and verbs find it.
+    // The running server accepts the new token, and commands find it.
     let newer = server.verb(&["token", "show"]);
     assert_ne!(newer, token);
     assert_eq!(server.ask_as(&token, "GET", "/v1/sessions", None).status, 401);
@@ -215,7 +216,7 @@ fn a_place_that_is_not_safe_is_refused_with_the_command_that_helps() {
             refused(args, &format!("rm '{file}'"));
         }
     }
-    // One that others can read is no secret.
+    // A token file that others can read is refused.
     let secret = Path::new(&file);
     std::fs::write(secret, "x".repeat(40)).expect("it is written");
     let parent = secret.parent().expect("a directory");
@@ -234,7 +235,7 @@ fn a_place_that_is_not_safe_is_refused_with_the_command_that_helps() {
     assert!(run(&["token", "show"]).status.success());
 }
 
-/// Only root can make a file another user's.
+/// Only root can give a file to another user.
 #[test]
 fn what_another_user_owns_is_refused() {
     use std::io::Write as _;
@@ -280,13 +281,13 @@ fn what_another_user_owns_is_refused() {
     lchown(&link, Some(65534), None).expect("it changes");
     let (is_fine, said) = run(&link, &["token", "show"]);
     assert!(!is_fine && said.contains("the link"), "{said}");
-    // A variable may point at somebody's own directory: nothing there is advised to be removed.
+    // A variable may point to a directory of the user's own, so the advice never is to remove files there.
     std::fs::write(data.join("token"), "my other token").expect("a file");
     let (is_fine, said) = run(&data, &["token", "show"]);
     assert!(!is_fine && said.contains("mv '") && !said.contains("rm '"), "{said}");
 }
 
-/// What is hidden goes by path: an agent that renames a directory above it shows nothing to the next.
+/// Files are hidden by path: if an agent renames a parent directory, they stay hidden from the next agent.
 #[test]
 fn no_agent_starts_while_a_hidden_directory_is_elsewhere() {
     let server = Server::set_up(&[], "", |command, place| {

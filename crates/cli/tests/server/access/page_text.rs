@@ -1,5 +1,5 @@
-//! The server's own page in a real browser: what agents and people wrote is shown as text, and no
-//! character of it hides.
+//! The server's own page in a real browser: text from agents and people is shown as text, and no character
+//! of it is invisible.
 
 use std::io::Read as _;
 use std::process::Stdio;
@@ -7,7 +7,7 @@ use std::process::Stdio;
 use super::chromium::{Browser, chromium};
 use crate::shared::Server;
 
-/// What is written, and what is shown of it.
+/// The text, and how it is shown.
 const TITLES: &[(&str, &str)] = &[
     ("<script>document.title='owned'</script>", "<script>document.title='owned'</script>"),
     ("<img src=x onerror=document.title='owned'>", "<img src=x onerror=document.title='owned'>"),
@@ -39,14 +39,14 @@ fn what_the_page_shows_is_text_and_nothing_of_it_hides() {
     }
     let home = tempfile::tempdir().expect("a directory");
     let Some(mut browser) = chromium(home.path()) else { return };
-    // Time stands still while anything is fetched.
+    // Virtual time stops during fetches.
     browser.args(["--dump-dom", "--virtual-time-budget=3000"]);
     browser.arg(format!("http://{}/", server.http)).stdout(Stdio::piped());
     let mut browser = Browser { child: browser.spawn().expect("the browser starts") };
     let mut page = String::new();
     let mut shown = browser.child.stdout.take().expect("stdout");
     shown.read_to_string(&mut page).expect("the page");
-    // As a browser writes text in a document.
+    // As a browser serializes text.
     let escaped = |text: &str| text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     for (title, shown) in TITLES {
         let cell = format!("<td>{}</td>", escaped(shown));

@@ -17,7 +17,7 @@ fn allows(has: &str, needs: &str) -> bool {
     needs == "watch" || has == "admin" || has == needs
 }
 
-/// Every route that there is, with every scope.
+/// Every route with every scope.
 #[test]
 fn every_route_needs_what_it_says() {
     let server = Server::start();
@@ -32,7 +32,7 @@ fn every_route_needs_what_it_says() {
                 assert!(open.contains(&path.as_str()), "{path}");
                 continue;
             };
-            // What would stop or forget the session is asked of one that is not there.
+            // Requests that would stop or delete the session use an unknown one.
             let id = match method.as_str() {
                 "get" => session.as_str(),
                 _ => "00000000-0000-4000-8000-000000000000",
@@ -55,7 +55,7 @@ fn every_route_needs_what_it_says() {
     assert!(tried > 90, "{tried}");
 }
 
-/// What gives an agent more than a session has by itself, each with a value that does.
+/// Options that give an agent more power than a session has by default, each with such a value.
 fn wide() -> Vec<(&'static str, Value)> {
     vec![
         ("approvalMode", json!("autoAll")),
@@ -104,7 +104,7 @@ fn what_widens_power_needs_admin_on_every_wire() {
             let reply = rpc.until(|frame| frame["id"] == number);
             assert_eq!(reply["error"]["data"]["code"], "forbidden", "{scope} {config} {reply}");
         }
-        // A session that runs.
+        // A running session.
         for change in
             [json!({ "approvalMode": "autoAll" }), json!({ "permissionMode": "bypassPermissions" })]
         {
@@ -117,7 +117,7 @@ fn what_widens_power_needs_admin_on_every_wire() {
             let reply = unified.until(|frame| frame["id"] == "c" && frame.get("type").is_none());
             assert_eq!(reply["error"]["code"], "forbidden", "{scope} {reply}");
         }
-        // By a question to the agent that is none.
+        // Queries to the agent that are really commands.
         for (method, args) in [
             ("setPermissionMode", json!(["bypassPermissions"])),
             ("setPermissionMode", json!([])),
@@ -157,7 +157,7 @@ fn what_widens_power_needs_admin_on_every_wire() {
             }
         }
     }
-    // Rules that an answer would add beyond what was asked.
+    // Rules in an answer that go beyond the request.
     let asking = server.session("/write a.txt x");
     let request = server.until(&asking, "requestRaised").pop().expect("it")["requestId"].clone();
     let place = format!("/v1/sessions/{asking}/requests/{}", request.as_str().expect("an id"));
@@ -171,14 +171,14 @@ fn what_widens_power_needs_admin_on_every_wire() {
         let answer = server.ask_as(&tokens[2].1, "POST", &place, Some(&body));
         assert_eq!(answer.status, 403, "{updates} {answer:?}");
     }
-    // Nothing of all that began anything, and who may do all of it can.
+    // None of this started anything, and an admin may do all of it.
     assert_eq!(server.get("/v1/sessions")["sessions"].as_array().map(Vec::len), Some(2));
     let body = json!({ "agentType": "demo", "prompt": "/say hi",
         "config": { "approvalMode": "autoAll", "env": { "A": "b" } } });
     assert_eq!(server.ask_as(&tokens[3].1, "POST", "/v1/sessions", Some(&body)).status, 201);
 }
 
-/// What a scope lacks is lacking on every wire.
+/// Missing scopes are missing on every wire.
 #[test]
 fn a_scope_holds_on_every_wire() {
     let server = Server::start();
@@ -233,7 +233,7 @@ fn a_scope_holds_on_every_wire() {
     assert_eq!(server.get("/v1/requests")["requests"].as_array().map(Vec::len), Some(1));
 }
 
-/// A token that is revoked is none, and what it opened ends.
+/// A revoked token is invalid, and its connections end.
 #[test]
 fn a_revoked_token_ends_what_it_opened() {
     let server = Server::start();
@@ -259,7 +259,7 @@ fn a_revoked_token_ends_what_it_opened() {
     let offered = format!("agentwire, ticket.{}", ticket["ticket"].as_str().expect("a ticket"));
     let headers = [("sec-websocket-protocol", offered.as_str())];
     assert_eq!(server.socket_at(&server.http, "/rpc", &headers).err(), Some(401));
-    // A command is refused at once, what is watched ends soon.
+    // A command is refused at once; streams end soon.
     socket.say(&json!({ "id": 1, "command": "stop" }));
     let refused = socket.until(|frame| frame["id"] == 1 && frame.get("type").is_none());
     assert_eq!(refused["error"]["code"], "unauthorized");
@@ -270,7 +270,7 @@ fn a_revoked_token_ends_what_it_opened() {
     assert_eq!(server.get(&format!("/v1/sessions/{session}"))["state"], "working");
 }
 
-/// A ticket stands where everybody may see it: it is good for a WebSocket alone.
+/// Others may see a ticket, so it is valid only for a WebSocket.
 #[test]
 fn a_ticket_opens_nothing_but_a_socket() {
     let server = Server::start();
@@ -287,8 +287,8 @@ fn a_ticket_opens_nothing_but_a_socket() {
     assert!(socket.until(|frame| frame["id"] == 1)["result"].is_object());
 }
 
-/// An agent that cannot ask changes nothing for a client that may widen nothing, whichever part of that
-/// the client says and whichever the settings.
+/// For a client with limited scope, an agent that cannot ask must be read-only, whichever part of that
+/// comes from the client and whichever from the settings.
 #[test]
 fn an_agent_that_cannot_ask_only_reads_for_a_limited_client() {
     let exec = "[agents.codex]\ncommand = 'false'\ndriver = 'exec'\n";

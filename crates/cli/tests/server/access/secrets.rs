@@ -1,4 +1,4 @@
-//! Tokens and tickets are nowhere but where they belong.
+//! Tokens and tickets appear only where they belong.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::shared::Server;
 
-/// Every file below a directory that has one of these words.
+/// All files in a directory tree that contain one of these words.
 fn files_with(dir: &Path, words: &[String]) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(dir).expect("a directory").flatten() {
@@ -23,7 +23,7 @@ fn files_with(dir: &Path, words: &[String]) -> Vec<String> {
     found
 }
 
-/// The whole of a process as others see it, and of all below it.
+/// A `/proc` file of a process and all its descendants, as others see it.
 fn shown(pid: &str, of: &str) -> String {
     let mut text = std::fs::read(format!("/proc/{pid}/{of}"))
         .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
@@ -64,17 +64,17 @@ fn no_token_and_no_ticket_is_ever_told() {
         let offered = format!("agentwire, ticket.{ticket}");
         let headers = [("sec-websocket-protocol", &*offered)];
         assert!(server.socket_at(address, path, &headers).is_ok());
-        // Good once, and here for nothing else.
+        // Valid once, and not as a token.
         assert_eq!(server.socket_at(address, path, &headers).err(), Some(401));
         assert_eq!(server.ask_as(&ticket, "GET", "/v1/sessions", None).status, 401);
         secrets.push(ticket);
     }
-    // In a URL they are nothing.
+    // In a URL they are not accepted.
     for query in ["token", "access_token", "ticket", "authorization"] {
         let path = format!("/v1/sessions?{query}={made}");
         assert_eq!(server.raw("GET", &path, &[], b"").status, 401);
     }
-    // In what goes wrong they are not said back.
+    // Errors do not repeat them.
     for value in [format!("Basic {made}"), format!("bearer{made}"), format!("Bearer x{made}")] {
         let answer = server.raw("GET", "/v1/sessions", &[("authorization", &value)], b"");
         assert_eq!(answer.status, 401);
@@ -101,7 +101,7 @@ fn no_token_and_no_ticket_is_ever_told() {
             assert!(!text.contains(secret), "a secret is in the {what}");
         }
     }
-    // Not even the operator's own.
+    // Not even the operator's token.
     assert_eq!(files_with(&server.data(), &secrets), Vec::<String>::new());
     assert_eq!(files_with(&server.work(), &secrets), Vec::<String>::new());
     assert!(!server.ready.to_string().contains(&server.token));

@@ -1,4 +1,4 @@
-//! The server ends with everybody connected.
+//! The server stops while everybody is connected.
 
 use std::io::{Read as _, Write as _};
 use std::time::{Duration, Instant};
@@ -11,10 +11,9 @@ use crate::shared::{PATIENCE, Server, naming};
 fn everybody_is_told_and_every_agent_ends() {
     let server = Server::start();
     let (data, place) = (server.data(), server.work());
-    // The agents, and the tree.
     let running = || naming(&data).len() + naming(&place).len();
-    // A tree, of which nothing heeds SIGTERM and a part is in a session of its own. All have the place
-    // among their words.
+    // A process tree that ignores SIGTERM and is partly in its own session. All its processes have the
+    // directory in their arguments.
     let deaf = format!("trap '' TERM; while :; do sleep 1; done # {}", place.display());
     let tree = format!("/bash setsid sh -c \"{deaf}\" & {deaf}");
     let created = server.post(
@@ -65,7 +64,7 @@ fn everybody_is_told_and_every_agent_ends() {
     let readers = std::thread::spawn(move || {
         for socket in &mut sockets {
             let (code, reason) = socket.closed();
-            assert_eq!((code, reason.as_str()), (1001, "the server stops"));
+            assert_eq!((code, reason.as_str()), (1001, "the server is stopping"));
         }
         for stream in &mut streams {
             stream.set_read_timeout(Some(PATIENCE)).expect("a time limit");
@@ -74,7 +73,7 @@ fn everybody_is_told_and_every_agent_ends() {
         }
     });
     let begun = Instant::now();
-    // It removes its server.json.
+    // `stop` also checks that server.json is removed.
     assert_eq!(server.stop(), Some(0));
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
     readers.join().expect("everybody is told");

@@ -1,4 +1,4 @@
-//! Sizes and times: what is too long, too large or too slow costs a connection and nobody else's time.
+//! Size and time limits: anything too long, too large or too slow costs only its own connection.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::shared::{PATIENCE, Server, read_answer};
 
-/// What comes up to the end, which must come: one that is kept waiting is not cut off.
+/// Reads to the end, which must arrive: a connection that is kept waiting was not closed.
 fn rest(stream: &mut TcpStream) -> Vec<u8> {
     let mut rest = Vec::new();
     if let Err(error) = stream.read_to_end(&mut rest) {
@@ -18,7 +18,7 @@ fn rest(stream: &mut TcpStream) -> Vec<u8> {
     rest
 }
 
-/// Heads that never end, at once or byte by byte.
+/// Request heads that never end, silent or byte by byte.
 #[test]
 fn heads_that_never_end_are_cut_off() {
     let server = Server::start();
@@ -38,7 +38,7 @@ fn heads_that_never_end_are_cut_off() {
             while !streams.is_empty() {
                 assert!(begun.elapsed() < PATIENCE, "they dribble for ever");
                 streams.retain_mut(|stream| stream.write_all(b"x: y\r\n").is_ok());
-                // A pause between bytes: nothing comes here before the end.
+                // A pause between bytes: nothing arrives here before the end.
                 let _ = (&pause).read(&mut [0; 64]);
             }
         }
@@ -69,14 +69,14 @@ fn long_heads_are_refused() {
         let shown = String::from_utf8_lossy(&answer[..answer.len().min(80)]).into_owned();
         assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 4"), "{shown}");
     }
-    // What fits is read.
+    // A head that fits is read.
     let bearer = format!("Bearer {}", server.token);
     let long = "y".repeat(8 << 10);
     let headers = [("authorization", &*bearer), ("x", &*long)];
     assert_eq!(server.raw("GET", "/v1/sessions", &headers, b"").status, 200);
 }
 
-/// Writes as much as the server takes, up to that; none of it is an answer's condition.
+/// Writes until the server stops reading, up to this many bytes.
 fn pour(stream: &mut TcpStream, bytes: usize) -> usize {
     stream.set_write_timeout(Some(Duration::from_millis(300))).expect("a time limit");
     let chunk = vec![b' '; 64 << 10];
@@ -98,7 +98,7 @@ fn memory(server: &Server) -> u64 {
     line.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).expect("a number")
 }
 
-/// Before a client has shown who it is, nothing large is read of it, however it is announced.
+/// Before a client is authenticated, no large body is read, however it is announced.
 #[test]
 fn bodies_of_strangers_are_not_read() {
     let server = Server::start();
@@ -121,7 +121,7 @@ fn bodies_of_strangers_are_not_read() {
                 let shown = String::from_utf8_lossy(&answer).into_owned();
                 assert!(answer.is_empty() || shown.starts_with("HTTP/1.1 401"), "{shown}");
             }
-            // One that waits for the answer before it pours gets it.
+            // A client that waits for the answer before it sends the body gets one.
             let mut stream = server.stream();
             let head = format!(
                 "POST /v1/sessions HTTP/1.1\r\nhost: {host}\r\n{credential}\
@@ -135,7 +135,7 @@ fn bodies_of_strangers_are_not_read() {
     assert!(grown < 64 << 10, "{grown} KiB");
 }
 
-/// Who is let in may send much, but not more than is said.
+/// An authenticated client may send large bodies, up to the limit.
 #[test]
 fn large_bodies_are_refused_in_words() {
     let server = Server::start();
@@ -149,21 +149,21 @@ fn large_bodies_are_refused_in_words() {
     };
     let query = format!("/v1/sessions/{session}/query");
     for path in ["/v1/sessions", &query] {
-        // What is announced is not waited for.
+        // A body that is announced as too large is not waited for.
         let mut stream = server.stream();
         let head = head(path, "content-length: 10737418240");
         stream.write_all(head.as_bytes()).expect("it listens");
         let answer = read_answer(stream);
         assert_eq!((answer.status, answer.code().as_str()), (413, "invalidMessage"));
     }
-    // What is not is counted.
+    // A body without a length is counted.
     let mut stream = server.stream();
     stream.write_all(head(&query, "transfer-encoding: chunked").as_bytes()).expect("it listens");
     stream.write_all(b"200000\r\n").expect("it listens");
     let _ = stream.write_all(&vec![b' '; 2 << 20]);
     let answer = read_answer(stream);
     assert_eq!((answer.status, answer.code().as_str()), (413, "invalidMessage"));
-    // A body that stays out is not waited for beyond its time, and nobody waits meanwhile.
+    // A body that does not arrive times out, and nobody else waits meanwhile.
     let mut slow = server.stream();
     slow.write_all(head(&query, "content-length: 100").as_bytes()).expect("it listens");
     slow.write_all(b"{").expect("it listens");
@@ -172,7 +172,7 @@ fn large_bodies_are_refused_in_words() {
     assert_eq!((answer.status, answer.code().as_str()), (408, "timeout"));
 }
 
-/// A frame of a WebSocket with that first byte, and a length of eight bytes.
+/// A WebSocket frame with this first byte and an eight-byte length.
 fn frame(first: u8, length: u64, payload: &[u8]) -> Vec<u8> {
     let mut frame = vec![first, 0x80 | 127];
     frame.extend_from_slice(&length.to_be_bytes());
@@ -198,7 +198,7 @@ fn messages_that_are_none_or_too_large_close_the_socket_with_a_reason() {
         let wrong: [(u16, Vec<u8>); 6] = [
             (1009, frame(0x81, 65 << 20, b"")),
             (1009, frame(0x82, u64::MAX >> 1, b"")),
-            // A reserved bit, a reserved kind, a fragment of nothing.
+            // A reserved bit, a reserved opcode, a continuation without a start.
             (1002, frame(0xc1, 2, b"{}")),
             (1002, frame(0x83, 2, b"{}")),
             (1002, frame(0x80, 2, b"{}")),

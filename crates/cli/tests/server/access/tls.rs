@@ -1,4 +1,4 @@
-//! Beyond this machine: only with a token, and only encrypted, by us or by a proxy.
+//! Beyond this machine, the server needs a token and encryption, by itself or by a proxy.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -19,7 +19,6 @@ use tungstenite::client::IntoClientRequest as _;
 
 use crate::shared::{PATIENCE, Server};
 
-/// A certificate and its key.
 struct Pair {
     dir: TempDir,
 }
@@ -29,7 +28,7 @@ impl Pair {
         Self::valid((2020, 2200))
     }
 
-    /// One that is valid in these years.
+    /// A certificate that is valid in these years.
     fn valid((from, to): (i32, i32)) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let key = KeyPair::generate().expect("a key");
@@ -57,7 +56,7 @@ impl Pair {
         Server::with(&args)
     }
 
-    /// A client that trusts it.
+    /// A connection that trusts the certificate.
     fn connect(&self, address: &str) -> StreamOwned<ClientConnection, TcpStream> {
         let mut roots = RootCertStore::empty();
         let own = CertificateDer::from_pem_file(self.certificate()).expect("a certificate");
@@ -109,10 +108,10 @@ fn clients_come_over_tls() {
         pair.ask(&server, &head)[..12].to_owned()
     };
     assert_eq!(get(""), "HTTP/1.1 200");
-    // The pages of an encrypted server are encrypted.
+    // Only pages with an https origin are accepted.
     assert_eq!(get(&format!("origin: https://{host}\r\n")), "HTTP/1.1 200");
     assert_eq!(get(&format!("origin: http://{host}\r\n")), "HTTP/1.1 403");
-    // A whole session, over sockets of both addresses.
+    // A whole session over a WebSocket, at both addresses.
     for (address, path) in [(&server.http, "/rpc"), (&server.insights, "/")] {
         let url = format!("wss://localhost:{}{path}", port(address));
         let mut request = url.into_client_request().expect("a request");
@@ -138,7 +137,7 @@ fn clients_come_over_tls() {
     assert_eq!(server.stop(), Some(0));
 }
 
-/// Who does not speak TLS, or does not get on with it, costs nobody anything.
+/// Clients that do not speak TLS, or fail in the handshake, cost nobody anything.
 #[test]
 fn failed_handshakes_cost_nothing() {
     let pair = Pair::new();
@@ -161,7 +160,7 @@ fn failed_handshakes_cost_nothing() {
             assert!(!answer.starts_with(b"HTTP/1.1 2"));
         }
     }
-    // Those that begin and wait take no place from who has a token.
+    // Connections that wait in the handshake take no places from clients with a token.
     let waiting: Vec<_> = (0..60).map(|_| server.stream()).collect();
     for _ in 0..10 {
         let answer = pair.ask(&server, &head);
@@ -170,7 +169,7 @@ fn failed_handshakes_cost_nothing() {
     drop(waiting);
 }
 
-/// Starts a server that should not start.
+/// Starts a server that must refuse to start.
 fn refused(args: &[&str]) -> Output {
     let place = tempfile::tempdir().expect("a directory");
     std::fs::write(place.path().join("config.toml"), "").expect("a file");
@@ -218,7 +217,7 @@ fn a_wide_address_needs_more_than_a_port() {
         let said = String::from_utf8_lossy(&said.stderr).into_owned();
         assert!(said.contains(words), "{args:?} {said}");
     }
-    // With what it needs it listens, and its names are those it was given.
+    // With everything it needs, it listens and answers to the names it was given.
     let server = pair.server(&["--http", "0.0.0.0:0", "--host", "agents.example"]);
     for (host, status) in [("agents.example", "200"), ("localhost", "200"), ("evil.example", "403")]
     {
@@ -275,7 +274,7 @@ fn files_that_cannot_serve_are_told_before_anybody_is() {
         (key.clone(), certificate.clone(), "has no certificate"),
         (write("broken", broken), key, "is no certificate"),
         (certificate.clone(), write("text", "hello"), "has no key"),
-        (certificate, PathBuf::from(other.key()), "is not that of the certificate"),
+        (certificate, PathBuf::from(other.key()), "does not belong to the certificate"),
         (PathBuf::from(expired.certificate()), PathBuf::from(expired.key()), "expired"),
         (PathBuf::from(early.certificate()), PathBuf::from(early.key()), "not yet valid"),
     ] {
@@ -285,7 +284,7 @@ fn files_that_cannot_serve_are_told_before_anybody_is() {
         let said = String::from_utf8_lossy(&said.stderr).into_owned();
         assert!(said.contains(words), "{words}: {said}");
     }
-    // A chain is taken whole.
+    // A certificate chain is accepted.
     let chain = write("chain", &(read(pair.certificate()) + &read(other.certificate())));
     let chain = chain.display().to_string();
     let key = pair.key();

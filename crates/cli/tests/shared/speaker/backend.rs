@@ -22,13 +22,13 @@ pub(super) const ROW: Row = Row {
 
 #[derive(Default)]
 struct Backend {
-    /// Calls that have no reply yet.
+    /// Calls without a reply so far.
     calls: BTreeMap<String, Asked>,
     next: usize,
-    /// What is to be seen of each session, until it has its id.
+    /// The expected messages of each session, until its id is known.
     messages: Vec<Option<Messages>>,
     sessions: BTreeMap<String, (usize, Messages)>,
-    /// What was asked of us, of any session.
+    /// Requests so far, of all sessions.
     asked: BTreeSet<String>,
 }
 
@@ -145,12 +145,12 @@ impl Speaker for Backend {
                     }
                     (Some(Asked::Send(number)), _) => heard.push(Heard::TurnOver(number)),
                     (Some(Asked::Kill(number)), _) => heard.push(Heard::Over(number)),
-                    // Somebody else has settled it, or its agent is gone.
+                    // Another client settled it, or its agent is gone.
                     (None, "CALLBACK_NOT_FOUND" | "SESSION_NOT_FOUND") => {
                         let id = frame.id.expect(line);
                         assert!(self.asked.contains(&id), "{line}");
                     }
-                    // An agent that cannot take what was answered hears another answer.
+                    // If the agent does not support the answer, deny instead.
                     (None, "INVALID_MESSAGE")
                         if frame.id.as_ref().is_some_and(|id| self.asked.contains(id)) =>
                     {
@@ -167,7 +167,7 @@ impl Speaker for Backend {
     }
 
     fn end(&mut self) -> i32 {
-        // A message has no reply but an error.
+        // A message gets a reply only if it fails.
         self.calls.retain(|_, asked| !matches!(asked, Asked::Send(_)));
         assert!(self.calls.is_empty(), "without a reply: {:?}", self.calls.keys());
         self.sessions.values().for_each(|(_, messages)| messages.end());

@@ -28,15 +28,15 @@ pub(super) const ROW: Row = Row {
 };
 
 struct Claude {
-    /// Calls that have no reply yet.
+    /// Calls without a reply so far.
     calls: BTreeSet<String>,
-    /// What was asked of us.
+    /// Requests so far.
     asked: BTreeSet<String>,
     messages: Messages,
     prompts: usize,
 }
 
-/// The messages of one session in Claude's words, whichever wire they come on.
+/// The messages of one session in Claude's format, on any wire.
 pub(crate) struct Messages {
     who: Who,
     turns: usize,
@@ -62,7 +62,7 @@ impl Messages {
         Self { who, turns: 0, results: 0, last_failed: None }
     }
 
-    /// Within a frame of another wire, where no lone surrogate may stand.
+    /// For messages in frames of another wire, which must not contain lone surrogates.
     pub(crate) fn framed(mut self) -> Self {
         if let Who::Claude(own) = &mut self.who {
             for (line, count) in std::mem::take(own) {
@@ -76,14 +76,14 @@ impl Messages {
         !matches!(self.who, Who::Other(_))
     }
 
-    /// The session is over: every turn has its one result.
+    /// Checks at the end of the session that every turn has exactly one result.
     pub(crate) fn end(&self) {
         if let Who::Other(checker) = &self.who {
             checker.end(self.turns, "the session");
         }
     }
 
-    /// Claude's own lines need not be JSON to every parser.
+    /// Claude's own lines need not be valid JSON for every parser.
     fn read(&self, line: &str) -> Value {
         let read = serde_json::from_str(line);
         match &self.who {
@@ -92,14 +92,15 @@ impl Messages {
         }
     }
 
-    /// Takes a message; true if it ends a turn.
+    /// Checks a message. Returns true if it ends a turn.
     pub(crate) fn line(&mut self, line: &str) -> bool {
         let message = self.read(line);
         match &mut self.who {
             Who::Claude(own) => {
                 let left = own.get_mut(line).filter(|left| **left > 0);
                 let is_own = left.map(|left| *left -= 1).is_some();
-                // What is not Claude's is the bound of a turn that Claude did not bound.
+                // A line that is not Claude's must mark the start or end of a turn that Claude did not
+                // mark.
                 let version = message["uuid"].as_str().map(|uuid| &uuid[14..15]);
                 let is_ours = version == Some("8") || is_refusal(&message);
                 assert!(is_own || is_ours, "not what Claude said: {line}");
@@ -120,20 +121,20 @@ impl Messages {
     }
 }
 
-/// Who speaks. Claude's own lines come as they are; of others they are made.
+/// The speaker. Claude's own lines arrive unchanged; those of other agents are generated.
 enum Who {
-    /// The lines that it has, each so many times.
+    /// Its lines, and how often each occurs.
     Claude(BTreeMap<String, usize>),
     Demo,
     Other(Box<Checker>),
 }
 
-/// The result of a prompt that never became a turn.
+/// Whether it is the result of a prompt that never became a turn.
 fn is_refusal(message: &Value) -> bool {
     message["type"] == "result" && message["terminal_reason"].is_null()
 }
 
-/// What the SDKs cannot do without.
+/// Checks the fields that the SDKs require.
 fn check_required(message: &Value, line: &str) {
     let strings = |names: &[&str]| {
         for name in names {
@@ -164,7 +165,7 @@ fn check_required(message: &Value, line: &str) {
     }
 }
 
-/// A line of Claude as it reaches a client.
+/// A line of Claude as a client receives it.
 fn shown(line: &str) -> String {
     let line = line.trim_start_matches('\u{FEFF}').trim_matches([' ', '\t', '\r']);
     line.replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
@@ -180,7 +181,7 @@ impl Claude {
                 let has_all = request["tool_name"].is_string()
                     && request["input"].is_object()
                     && request["tool_use_id"].is_string();
-                // Claude's own words stand as they are, though a hostile Claude's.
+                // Claude's own requests arrive unchanged, even incomplete ones of a hostile Claude.
                 assert!(has_all || self.messages.is_claude(), "{line}");
                 let mut input = request["input"].clone();
                 if input.is_object() && request["tool_name"] == "AskUserQuestion" {
@@ -198,7 +199,7 @@ impl Claude {
             }
             "elicitation" => json!({ "action": "decline" }),
             "request_user_dialog" => json!({ "behavior": "cancelled" }),
-            // Claude may ask its host for what no other client knows.
+            // Claude may send its host requests that no other client knows.
             subtype => {
                 assert!(self.messages.is_claude(), "{subtype} is no request: {line}");
                 json!({})
@@ -258,7 +259,7 @@ impl Speaker for Claude {
 
     fn end(&mut self) -> i32 {
         assert!(self.calls.is_empty(), "without a reply: {:?}", self.calls);
-        // An agent may begin turns by itself too.
+        // An agent may also start turns by itself.
         assert!(self.messages.results >= self.prompts, "a result for every prompt");
         self.messages.end();
         i32::from(self.messages.last_failed != Some(false))

@@ -1,4 +1,4 @@
-//! The fronts: a row for each, and a client that knows its words. What it does not know it fails on.
+//! The fronts, one row each, with a client that knows its format and fails on anything else.
 
 mod backend;
 pub(crate) mod claude;
@@ -11,12 +11,10 @@ use serde_json::{Value, json};
 
 use crate::recording::Agent;
 
-/// A front.
 pub(crate) struct Row {
     pub(crate) name: &'static str,
-    /// What its program is started with.
     pub(crate) args: &'static [&'static str],
-    /// How many sessions its wire carries; 1 where it has one.
+    /// Sessions per connection.
     pub(crate) sessions: usize,
     pub(crate) speaker: fn(&[&Case]) -> Box<dyn Speaker>,
 }
@@ -28,46 +26,45 @@ pub(crate) fn front(name: &str) -> &'static Row {
     FRONTS.iter().find(|row| row.name == name).expect("a front")
 }
 
-/// A session to be driven.
+/// A session to drive.
 pub(crate) struct Case {
     pub(crate) name: String,
     pub(crate) agent: Agent,
-    /// What it is prompted with, one turn after the other.
+    /// One prompt per turn.
     pub(crate) prompts: Vec<String>,
     /// What its agent plays, if it is a recording.
     pub(crate) recording: Option<Vec<u8>>,
 }
 
-/// What a line means for whoever drives the session of that number.
+/// What a line means for the driver. The number is that of the session.
 pub(crate) enum Heard {
-    /// This is to be said in return.
+    /// Send this in return.
     Answer(Value),
-    /// What it was prompted with has its end.
+    /// A prompt's turn has ended.
     TurnOver(usize),
-    /// It is over, and all of it was read.
+    /// The session has ended, and everything was read.
     Over(usize),
-    /// There is no such session.
+    /// The session was refused.
     Refused(usize, String),
 }
 
 /// A client of one front.
 pub(crate) trait Speaker {
-    /// Starts a session, with a prompt.
     fn start(&mut self, session: usize, case: &Case, place: &Path) -> Vec<Value>;
 
     fn prompt(&mut self, session: usize, text: &str) -> Vec<Value>;
 
-    /// Ends a session; nothing where the end of the wire does that.
+    /// Ends a session; empty if closing the connection does that.
     fn finish(&mut self, session: usize) -> Vec<Value>;
 
-    /// Takes a line, and fails on what must not be.
+    /// Checks a line, and panics on an unexpected one.
     fn hear(&mut self, line: &str, heard: &mut Vec<Heard>);
 
-    /// All was said: checks what is owed, and gives the exit code that must follow.
+    /// After the last line: checks that nothing is missing, and returns the expected exit code.
     fn end(&mut self) -> i32;
 }
 
-/// The first answer that a question offers, by the question's words.
+/// The first option of each question, by the question's text.
 pub(crate) fn answers(questions: &Value) -> Value {
     let questions = questions.as_array().cloned().unwrap_or_default();
     let answers = questions.iter().map(|question| {
@@ -79,7 +76,7 @@ pub(crate) fn answers(questions: &Value) -> Value {
     Value::Object(answers.collect())
 }
 
-/// The answer to a message for an MCP server of the client, which has none.
+/// The answer to a message for an MCP server of the client: an empty result.
 pub(crate) fn mcp_answer(message: &Value) -> Value {
     json!({ "mcp_response": { "jsonrpc": "2.0", "id": message["id"], "result": {} } })
 }

@@ -23,10 +23,10 @@ pub(super) const ROW: Row = Row {
 
 #[derive(Default)]
 struct Rpc {
-    /// Calls that have no reply yet.
+    /// Calls without a reply so far.
     calls: BTreeMap<u64, Asked>,
     next: u64,
-    /// What is to be seen of each session, until it has its id.
+    /// The expected messages of each session, until its id is known.
     messages: Vec<Option<Messages>>,
     sessions: BTreeMap<String, Session>,
 }
@@ -164,7 +164,7 @@ impl Speaker for Rpc {
     }
 
     fn hear(&mut self, line: &str, heard: &mut Vec<Heard>) {
-        // Claude's own numbers may be beyond what a parser takes.
+        // Claude's own numbers may be too large for a parser.
         let mended = repair(line).expect(line);
         let frame: Result<Frame<'_>, _> = serde_json::from_str(line);
         let frame = frame.or_else(|_| serde_json::from_str(&mended)).expect(line);

@@ -1,5 +1,5 @@
-//! A client of the unified protocol. It reads every session twice: live and whole, then again from
-//! the start in profile `core`.
+//! A client of the unified protocol. It reads every session twice: live and complete, then from the start
+//! in profile `core`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -34,7 +34,7 @@ const CORE: [&str; 12] = [
 
 #[derive(Default)]
 struct Unified {
-    /// Calls that have no reply yet.
+    /// Calls without a reply so far.
     calls: BTreeMap<String, Asked>,
     next: usize,
     sessions: BTreeMap<String, Session>,
@@ -54,7 +54,7 @@ struct Session {
     number: usize,
     seq: u64,
     is_over: bool,
-    /// It is read again, in profile core.
+    /// This is the second reading, in profile `core`.
     is_again: bool,
     turns: usize,
     open_turns: usize,
@@ -92,7 +92,7 @@ impl Unified {
             (Asked::Start(number), Some(_)) => heard.push(Heard::Refused(number, line.to_owned())),
             (Asked::Prompt(number), Some(_)) => heard.push(Heard::TurnOver(number)),
             (Asked::Settle(session, request), Some(code)) => match &*code {
-                // Whoever was first has settled it; and an agent that is gone hears nothing.
+                // Another client was first, or the agent is gone.
                 "requestSettled" | "requestNotFound" | "sessionNotFound" | "agentFailed" => {}
                 _ => {
                     let settle = json!({ "command": "settle", "sessionId": session,
@@ -145,7 +145,7 @@ impl Unified {
                 assert!(session.tools.insert(text("toolId")), "{line}");
             }
             EventKind::ToolCompleted(_) | EventKind::ToolFailed(_) => {
-                // The end of one that never started is what the agent said.
+                // An agent may report the end of a tool call that never started.
                 session.tools.remove(&text("toolId"));
             }
             EventKind::RequestRaised(_) => {

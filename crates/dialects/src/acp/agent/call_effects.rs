@@ -1,5 +1,5 @@
-//! What a call would do, from all that was said of it: its newest input and content, the most
-//! dangerous of its kinds, and every path that it named.
+//! What a call would do, combined from all its updates: the newest input and content, the most dangerous
+//! kind, and every path.
 
 use agentwire_protocol::event::ToolKind;
 use agentwire_protocol::{Json, Text};
@@ -13,37 +13,36 @@ use crate::describe::value;
 use crate::json::Value;
 use crate::tape::Unasked;
 
-/// How many paths of a call are kept. A call with more is never taken for one that is known.
+/// How many paths of a call are stored. A call with more is never treated as known.
 const PATHS_LIMIT: usize = 256;
 
-/// Stands for the paths beyond the limit: it lies in no directory of a session.
+/// Represents the paths beyond the limit. It lies outside every session directory.
 const TOO_MANY: &str = "/\u{2026}";
 
 /// What a call would do.
 #[derive(Debug, Default)]
 pub(super) struct Deed {
-    /// The most dangerous kind that was said; none, if none was.
+    /// The most dangerous kind reported, if any.
     kind: Option<ToolKind>,
-    /// Every kind that was said.
     kinds: Vec<ToolKind>,
-    /// The kind that clients were told when the call started.
+    /// The kind reported to clients when the call started.
     pub(super) told: ToolKind,
-    /// Every path that was said, oldest first.
+    /// Every path reported, oldest first.
     paths: Vec<String>,
-    /// The newest content with changes of files, unless it is too long to keep.
+    /// The newest content with file changes, unless it is too long to store.
     changes: Option<Json<'static>>,
     title: Option<String>,
     raw: Option<Json<'static>>,
-    /// Counts what changed of all this.
+    /// Counts the changes that affect what the call would do.
     version: u64,
-    /// The version that was asked about.
+    /// The version in the latest permission request.
     pub(super) asked: Option<u64>,
-    /// The version of which was told that it runs.
+    /// The version last reported as running.
     pub(super) ran: Option<u64>,
 }
 
 impl Deed {
-    /// Takes note of one more word.
+    /// Adds one more update of the call.
     pub(super) fn learn(&mut self, call: &ToolCall<'_>, name: Option<&str>) {
         let before = self.paths.len();
         if let Some(said) = call.kind.as_deref() {
@@ -62,7 +61,7 @@ impl Deed {
             if let Some(path) = piece.get("path").and_then(Value::string) {
                 has_changes = true;
                 self.add(&path);
-                // Whatever it is called, it changes files.
+                // Whatever kind it reports, it changes files.
                 self.is_of(ToolKind::Edit);
             }
             let content = piece.get("content");
@@ -89,7 +88,7 @@ impl Deed {
             self.raw = raw;
         }
         if let Some(title) = call.title.as_ref().map(|title| title.to_string()) {
-            // Without input the title is what there is to judge.
+            // Without input, only the title can be judged.
             let is_other = self.title.as_ref().is_some_and(|known| *known != title);
             self.version += u64::from(is_other && self.raw.is_none());
             self.title = Some(title);
@@ -120,35 +119,32 @@ impl Deed {
         }
     }
 
-    /// Whether its input has no fields, so that nobody knows what it means.
+    /// Whether the input is not an object, so that its meaning is unknown.
     fn is_odd(&self) -> bool {
         self.raw.as_ref().is_some_and(|raw| !raw.get().starts_with('{'))
     }
 
-    /// Whether the call has shown changes of files, and tells no input of its own.
+    /// Whether the call has shown paths but no raw input.
     pub(super) fn shows_changes(&self) -> bool {
         self.raw.is_none() && !self.paths.is_empty()
     }
 
-    /// The newest title.
+    /// The newest title, unless it is empty.
     pub(super) fn title(&self) -> Option<&str> {
         self.title.as_deref().filter(|title| !title.is_empty())
     }
 
-    /// Which of several accounts of the call this is.
     pub(super) fn version(&self) -> u64 {
         self.version
     }
 
-    /// The most dangerous kind that was said.
     pub(super) fn kind(&self) -> ToolKind {
-        // Of a server's tool its kind says nothing.
+        // The kind that is reported for an MCP tool says nothing.
         let is_worse =
             |kind: &ToolKind| self.told != ToolKind::Mcp && rank(*kind) > rank(self.told);
         self.kind.filter(is_worse).unwrap_or(self.told)
     }
 
-    /// Whether the kinds that were said contradict each other.
     fn contradicts_itself(&self) -> bool {
         let kind = self.kind();
         self.told != ToolKind::Mcp && self.kinds.iter().any(|said| !includes(kind, *said))
@@ -156,7 +152,7 @@ impl Deed {
 }
 
 impl Tool {
-    /// A call of which there is this one word.
+    /// A call that is known from this one update.
     pub(super) fn of(id: &str, call: &ToolCall<'_>) -> Self {
         let name = call.name.as_ref().map(Text::to_string);
         let named = name.or_else(|| name_in_id(id).map(str::to_owned));
@@ -171,7 +167,7 @@ impl Tool {
         tool
     }
 
-    /// The call, for whoever judges that it runs.
+    /// The call, for the session to judge when it runs.
     pub(super) fn unasked(&self, id: &str) -> Unasked {
         Unasked {
             tool_id: id.to_owned(),
@@ -183,8 +179,8 @@ impl Tool {
         }
     }
 
-    /// What is judged and shown of the call. `own` is the call as a request tells it. Whatever of the
-    /// call is not in its input is put beside it, so that the digest covers all that is judged.
+    /// What is judged and shown of the call. `own` is the call as the request gives it. What the input does
+    /// not contain is added next to it, so that the digest covers everything that is judged.
     pub(super) fn judged(&self, id: &str, own: Option<Value<'_>>) -> Option<Json<'static>> {
         let own = own.map(|own| own.json().into_owned());
         let contradicts = self.deed.contradicts_itself();
@@ -201,7 +197,7 @@ impl Tool {
                 self.deed.paths.iter().all(|path| named.contains(&path.as_str()))
             })
         };
-        // A request that calls the call harmless must not hide what was said of it before.
+        // A request that reports a less dangerous kind must not hide what was reported before.
         let said = call.get("kind").and_then(Object::as_str).map(|said| kind(Some(said), None));
         let plays_down = self.deed.told != ToolKind::Mcp
             && said.is_some_and(|said| rank(said) < rank(self.deed.kind()));
@@ -221,7 +217,7 @@ impl Tool {
             call.insert("kinds".to_owned(), json!(kinds));
         }
         if let Some(raw) = self.deed.raw.as_ref().or(self.input.as_ref()) {
-            // What can be read in two ways is shown as it is written.
+            // JSON that can be read in two ways is shown as written.
             let raw = value(Some(raw)).unwrap_or_else(|| json!(raw.get()));
             call.insert("rawInput".to_owned(), raw);
         }
@@ -247,7 +243,7 @@ fn path_fields(input: &Fields) -> Vec<&str> {
     PATH.iter().filter_map(|name| input.get(*name)?.as_str()).collect()
 }
 
-/// The paths that a call shows where everybody looks for them.
+/// The paths in the fields where a call normally shows them.
 fn shown_paths(call: &Fields) -> Vec<&str> {
     let list = |name: &str| call.get(name).and_then(Object::as_array).into_iter().flatten();
     let changed = list("content").filter(|piece| piece.get("type") == Some(&json!("diff")));
@@ -276,14 +272,13 @@ fn rank(kind: ToolKind) -> u8 {
     }
 }
 
-/// Whether a call of the first kind may also be called one of the second.
+/// Whether a call of the first kind may also be reported as the second.
 fn includes(kind: ToolKind, other: ToolKind) -> bool {
     let only_looks =
         matches!(other, ToolKind::Think | ToolKind::Question | ToolKind::Read | ToolKind::Search);
     kind == other || (only_looks && rank(other) <= rank(kind))
 }
 
-/// The word of ACP for a kind.
 fn word(kind: ToolKind) -> &'static str {
     match kind {
         ToolKind::Think | ToolKind::Question => "think",

@@ -1,4 +1,4 @@
-//! What clients want, in the agent's words.
+//! Client commands, translated to ACP.
 
 use agentwire_protocol::command::{Configure, Delivery};
 use agentwire_protocol::{
@@ -13,7 +13,7 @@ use super::settings::WantedMode;
 use super::{SENT_LIMIT, Sent, Setting, Translator, Waiter};
 use crate::tape::{Action, Out};
 
-/// What the agent tells when it has opened the session.
+/// Queries whose answers are known once the session is open.
 const CHOICES: [&str; 2] = ["supportedModels", "supportedModes"];
 
 impl Translator {
@@ -59,13 +59,13 @@ impl Translator {
         }
     }
 
-    /// An agent may finish its turn before it heeds the end of its stdin.
+    /// Interrupts first: an agent may finish its turn before it reacts to the end of its stdin.
     fn stop(&mut self, out: &mut Out<'_>) {
         self.interrupt(out);
         if self.session.is_some() && self.announces("sessionCapabilities.close") {
             let params = json!({ "sessionId": self.session });
             let sent = Sent::Query { method: "session/close", call: None };
-            // Closing stdin says the same.
+            // If this fails, closing stdin has the same effect.
             let _ = self.send("session/close", &params, sent, out);
         }
         out.act(Action::CloseStdin);
@@ -86,7 +86,7 @@ impl Translator {
         match &self.stage {
             Stage::Ready | Stage::Settling => {}
             Stage::Failed(error) => return Err(error.clone()),
-            // The session is opened with it.
+            // The session will be opened with it.
             Stage::Starting | Stage::Opening => {
                 let config = &mut self.setup.config;
                 if let Some(model) = &change.model {
@@ -112,13 +112,13 @@ impl Translator {
             None => None,
             Some(Some(model)) => Some(model),
             Some(None) => Some(self.first_model.as_ref().ok_or_else(|| {
-                GatewayError::unsupported(self.name(), "model null: it never said which it has")
+                GatewayError::unsupported(self.name(), "model null: it never reported a model")
             })?),
         };
         let model = model.filter(|model| self.model.current.as_ref() != Some(model)).cloned();
         let mode = match mode {
             Some(WantedMode { own: Some(own), shown }) => Some((own, shown)),
-            // The agent stays as it is; the gateway decides.
+            // The agent's mode does not change; the gateway decides.
             Some(WantedMode { own: None, shown }) => {
                 self.setup.config.permission_mode = shown.clone().or_else(|| wanted_name(&wanted));
                 self.shown_mode = shown;
@@ -130,7 +130,7 @@ impl Translator {
         if mode.is_none() && model.is_none() {
             out.reply(call, Ok(Json::EMPTY));
         }
-        // The model first: only it can be refused before anything is written.
+        // Set the model first: only it can be refused before anything is written.
         if let Some(model) = model {
             self.set(Setting::Model, (model, None), Waiter::Call(call), out)?;
         }
@@ -173,7 +173,7 @@ impl Translator {
             }
             "setPermissionMode" => {
                 let mode: String = argument(args, 0, "a mode")?;
-                // The gateway decides in these, and hears of them by a change of the session.
+                // The gateway decides in these modes, and learns of them only from a change of the session.
                 if gateway_mode(&mode).is_some() {
                     let what = format!("the query {method} {mode}; change permissionMode instead");
                     return Err(GatewayError::unsupported(name, &what));
@@ -220,7 +220,7 @@ impl Translator {
 }
 
 impl Translator {
-    /// The session is open: its choices are known.
+    /// Answers the queries that waited for the session to open.
     pub(super) fn answer_inquiries(&mut self, out: &mut Out<'_>) {
         for (call, choice) in std::mem::take(&mut self.inquiries) {
             if let Err(error) = self.query(call, choice, &[], out) {
@@ -229,7 +229,7 @@ impl Translator {
         }
     }
 
-    /// There will be no session.
+    /// Fails the queries that waited, because no session will open.
     pub(super) fn refuse_inquiries(&mut self, error: &GatewayError, out: &mut Out<'_>) {
         for (call, _) in std::mem::take(&mut self.inquiries) {
             out.reply(call, Err(error.clone()));
@@ -237,7 +237,7 @@ impl Translator {
     }
 }
 
-/// The agent's own mode that was asked for by its name.
+/// The agent's own mode, if the client named one.
 fn wanted_name(wanted: &SessionConfig) -> Option<String> {
     wanted.permission_mode.clone().filter(|mode| gateway_mode(mode).is_none())
 }

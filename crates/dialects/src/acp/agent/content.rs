@@ -1,4 +1,4 @@
-//! What the `content` of a tool call shows: words, a terminal, changes of files.
+//! The `content` of a tool call: text, a terminal, file changes.
 
 use agentwire_protocol::event::{FileChangeType, FileChanged};
 use agentwire_protocol::{Json, Text};
@@ -8,37 +8,34 @@ use super::super::wire::Piece;
 use crate::diff;
 use crate::json::Value;
 
-/// How much of a text is kept of a call that is open.
+/// The longest text that is stored for an open call.
 pub(super) const KEPT_BYTES: usize = 64 << 10;
 
-/// A change of one file.
 #[derive(Debug)]
 pub(super) struct Edit {
     path: String,
-    /// Unless they were too long to keep.
+    /// `None` if they were too long to store.
     texts: Option<Texts>,
     change: FileChangeType,
 }
 
-/// A file before and after a change.
 #[derive(Debug)]
 struct Texts {
     before: Option<String>,
     after: String,
 }
 
-/// The `content` of a call.
 #[derive(Default)]
 pub(super) struct Shown {
     pub(super) text: String,
     pub(super) edits: Vec<Edit>,
-    /// A line that names it.
+    /// A line that names the terminal.
     pub(super) terminal: Option<String>,
-    /// There is more in it than changes of files.
+    /// It contains more than file changes.
     pub(super) has_more: bool,
 }
 
-/// What may be kept of changes while their call is open: of long texts, only the path.
+/// Reduces changes to what is stored while their call is open: long texts are dropped, the path remains.
 pub(super) fn kept(mut edits: Vec<Edit>) -> Vec<Edit> {
     for edit in &mut edits {
         edit.texts = edit.texts.take().filter(|texts| {
@@ -49,12 +46,11 @@ pub(super) fn kept(mut edits: Vec<Edit>) -> Vec<Edit> {
     edits
 }
 
-/// What the `content` of a call shows.
 pub(super) fn shown(content: Option<Value<'_>>) -> Shown {
     look(content, true)
 }
 
-/// The same; its text only if it is wanted, since it may be long.
+/// Like [`shown`], but reads the text only if it is wanted, since it may be long.
 pub(super) fn look(content: Option<Value<'_>>, wants_text: bool) -> Shown {
     let mut shown = Shown::default();
     for piece in content.into_iter().flat_map(Value::items) {
@@ -79,8 +75,8 @@ pub(super) fn look(content: Option<Value<'_>>, wants_text: bool) -> Shown {
     shown
 }
 
-/// Gemini names a new file by `_meta.kind` and shows it as one that was empty; others leave
-/// `oldText` out.
+/// Gemini marks a new file with `_meta.kind` and shows it as previously empty; other agents leave `oldText`
+/// out.
 fn edit(piece: &Piece<'_>) -> Option<Edit> {
     let path = piece.path?.string()?.into_owned();
     let before = piece.old_text.and_then(Value::string).map(Into::into);
@@ -95,8 +91,7 @@ fn edit(piece: &Piece<'_>) -> Option<Edit> {
     Some(Edit { path, texts: Some(Texts { before, after }), change })
 }
 
-/// What a call that shows one change and tells no arguments is called with, in the words that other
-/// agents have for it.
+/// Arguments for a call that shows one change but reports no arguments, named as other agents name them.
 pub(super) fn arguments(edits: &[Edit]) -> Option<Json<'static>> {
     let [Edit { path, texts: Some(Texts { before, after }), change }] = edits else { return None };
     match change {

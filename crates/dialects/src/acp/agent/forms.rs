@@ -8,12 +8,12 @@ use agentwire_protocol::event::{Question, QuestionOption};
 use super::requests::Field;
 use crate::json::Value;
 
-/// What claude-agent-acp puts after the name of a question's field to name that for another answer than
-/// those to choose from (fixture real-claude-question).
+/// The suffix with which claude-agent-acp names a question's field for an answer that is not among the
+/// choices (fixture real-claude-question).
 const OTHER: &str = "_custom";
 
-/// The questions of a form's schema, and where the answers go. What is asked by one field alone stands
-/// in the form's message.
+/// The questions of a form's schema, and where the answers go. If the form has a single question, its text
+/// may be in the form's message.
 pub(super) fn form<'d>(
     schema: Option<Value<'d>>,
     message: Option<&Text<'d>>,

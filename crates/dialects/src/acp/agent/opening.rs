@@ -1,5 +1,5 @@
-//! From the start of the process to a session that takes prompts: `initialize`, `session/new` or its
-//! like, then the mode and the model that are wanted.
+//! From the start of the process to a session that accepts prompts: `initialize`, then `session/new`,
+//! `session/load`, `session/resume` or `session/fork`, then the wanted mode and model.
 
 use agentwire_protocol::event::{AgentInfo, ErrorEvent, Other, TurnFailure};
 use agentwire_protocol::{ErrorCode, GatewayError, Text};
@@ -12,20 +12,16 @@ use super::{Sent, Setting, Translator, Waiter};
 use crate::json::Value;
 use crate::tape::Out;
 
-/// The version of the protocol that we speak.
 const VERSION: u64 = 1;
 
-/// How far the session is.
+/// How far the opening of the session has come.
 pub(super) enum Stage {
     /// `initialize` has no answer yet.
     Starting,
-    /// The session is not open yet.
     Opening,
-    /// It is open; the mode or the model is not yet what is wanted.
+    /// The session is open, but its mode or model is not yet the wanted one.
     Settling,
-    /// It takes prompts.
     Ready,
-    /// It cannot be opened as it is wanted.
     Failed(GatewayError),
 }
 
@@ -33,12 +29,12 @@ impl Translator {
     pub(super) fn initialize(&mut self, out: &mut Out<'_>) {
         let params = json!({
             "protocolVersion": VERSION,
-            // Files and commands are the agent's own: it runs on the same machine.
+            // We offer no files or terminals: the agent runs on the same machine and uses its own.
             "clientCapabilities": {
                 "fs": { "readTextFile": false, "writeTextFile": false },
                 "terminal": false,
                 "elicitation": { "form": {}, "url": {} },
-                // claude-agent-acp tells what subagents say only if that is wanted.
+                // claude-agent-acp sends what subagents say only if asked to.
                 "_meta": { "subagent-transcript": true },
             },
             "clientInfo": {
@@ -71,13 +67,13 @@ impl Translator {
         }
         self.stage = Stage::Opening;
         if out.is_recording() {
-            // Before the session is open, only the replay of an earlier one can bring content.
+            // Content that arrives before the session is open can only be the replay of an earlier one.
             self.replaying = true;
         } else if read.version.unwrap_or(VERSION) == VERSION {
             self.open(out);
         } else {
             let version = read.version.unwrap_or_default();
-            let what = format!("version {VERSION} of ACP, it speaks {version}");
+            let what = format!("ACP version {VERSION}; it uses version {version}");
             self.fail_opening(GatewayError::unsupported(self.name(), &what), out);
         }
     }
@@ -88,7 +84,7 @@ impl Translator {
         found.is_some_and(|value| !value.is_null() && value.as_bool() != Some(false))
     }
 
-    /// Opens the session: a new one, or the one to resume in the way that the agent has.
+    /// Opens a new session, or resumes one with the method that the agent supports.
     fn open(&mut self, out: &mut Out<'_>) {
         let resume = self.setup.resume.as_deref();
         let method = match resume {
@@ -103,7 +99,7 @@ impl Translator {
             Some(_) if self.announces("sessionCapabilities.resume") => "session/resume",
             Some(_) if self.announces("loadSession") => "session/load",
             Some(_) => {
-                let error = GatewayError::unsupported(self.name(), "the resuming of a session");
+                let error = GatewayError::unsupported(self.name(), "resuming a session");
                 return self.fail_opening(error, out);
             }
         };
@@ -118,7 +114,7 @@ impl Translator {
         self.commands = None;
     }
 
-    /// After a sign-in, a session that could not be opened is tried again.
+    /// After a sign-in, retries a session that failed to open.
     pub(super) fn retry_opening(&mut self, method: &str, out: &mut Out<'_>) {
         if method == "authenticate" && matches!(self.stage, Stage::Failed(_)) {
             self.stage = Stage::Opening;
@@ -135,11 +131,11 @@ impl Translator {
             return out.emit(Other::named("otherSession"));
         }
         let resumed = self.setup.resume.as_deref().map(Text::from).filter(|_| !self.setup.fork);
-        // In a recording the replay names a session whose opening does not.
+        // In a recording, the replay may name the session when the result does not.
         let replayed = self.session.as_deref().map(Text::from);
         let id = opened.session_id.clone().or(resumed).or(replayed).map(Text::into_owned);
         if self.setup.fork && id.is_none() {
-            let message = "the agent did not name the copy of its session";
+            let message = "the agent did not report the id of the forked session";
             return self.fail_opening(GatewayError::new(ErrorCode::StartFailed, message), out);
         }
         self.setup.fork = false;
@@ -149,7 +145,7 @@ impl Translator {
         self.shown_mode = shown_mode(self.setup.config.permission_mode.as_deref());
         self.told_mode = self.visible_mode();
         self.first_model = self.first_model.take().or_else(|| self.model.current.clone());
-        // Of a recording it may be the result of `authenticate`, which says nothing.
+        // In a recording, this may be the result of `authenticate`, which is empty.
         let says_nothing = id.is_none() && opened.modes.or(opened.options).is_none();
         if !(out.is_recording() && says_nothing) {
             out.ready(AgentInfo {
@@ -164,8 +160,7 @@ impl Translator {
         if let Some(options) = opened.options {
             out.emit(options_changed(options));
         }
-        // Gemini's replay goes on after the result and ends with its commands
-        // (fixture real-load-1-load).
+        // Gemini's replay continues after the result and ends with its commands (fixture real-load-1-load).
         self.replaying = replays && self.has(|own| own.replays_late) && self.commands.is_none();
         if out.is_recording() {
             self.stage = Stage::Ready;
@@ -179,14 +174,15 @@ impl Translator {
         }
     }
 
-    /// Asks for the mode and the model of the configuration, unless they are so already.
+    /// Requests the configured mode and model, unless they are already in use.
     fn settle_config(&mut self, out: &mut Out<'_>) -> Result<(), GatewayError> {
         self.stage = Stage::Settling;
         let mode = self.wanted_mode(&self.setup.config)?;
         if let Some(own) = mode.own {
             self.set(Setting::Mode, (own, mode.shown), Waiter::Opening, out)?;
         }
-        // It may have been started with its model, which may be an alias of the one it names.
+        // An agent that was started with its model may report it by another name, since ours may be an
+        // alias.
         let is_given = self.own.is_some();
         let model = self.setup.config.model.clone();
         let model = model.filter(|model| !is_given || self.launch_model.as_ref() != Some(model));
@@ -196,7 +192,7 @@ impl Translator {
         }
     }
 
-    /// Takes prompts as soon as nothing of the opening is left.
+    /// Accepts prompts once no request of the opening is left.
     pub(super) fn settled(&mut self, out: &mut Out<'_>) {
         let left = |sent: &Sent| matches!(sent, Sent::Setting { waiter: Waiter::Opening, .. });
         if matches!(self.stage, Stage::Settling) && !self.sent.values().any(left) {
@@ -205,7 +201,7 @@ impl Translator {
         self.pump(out);
     }
 
-    /// The process has ended; the session goes on in the next one.
+    /// Resets the state of a process that has ended. The session continues in the next one.
     pub(super) fn forget_process(&mut self) {
         self.setup.resume = self.session.take().or(self.setup.resume.take());
         self.stage = Stage::Starting;
@@ -222,12 +218,12 @@ impl Translator {
         self.other_spoke = false;
     }
 
-    /// What is wanted cannot be had: nothing runs in a session that is not as it was asked for.
+    /// Fails the session: nothing runs in a session that is not as requested.
     pub(super) fn fail_opening(&mut self, error: GatewayError, out: &mut Out<'_>) {
         self.refuse_opening(error, None, out);
     }
 
-    /// Likewise; `name` is the agent's own of the error.
+    /// Like [`Self::fail_opening`]; `name` is the agent's name for the error.
     pub(super) fn refuse_opening(
         &mut self,
         error: GatewayError,

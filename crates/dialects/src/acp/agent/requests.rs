@@ -1,4 +1,4 @@
-//! What the agent asks: permissions, questions, and files or terminals that we do not offer.
+//! Requests from the agent: permissions, questions, and files or terminals, which we do not offer.
 
 use agentwire_protocol::event::{
     Question, RequestKind, RequestOption, RequestOptionKind, RequestRaised, SettledBy, ToolFailure,
@@ -14,14 +14,12 @@ use crate::agent::deny_overload;
 use crate::json::Value;
 use crate::tape::{Ending, Out};
 
-/// A request that has no answer yet.
 pub(super) struct Asked {
-    /// The agent's id of the request, exactly as it wrote it.
+    /// The agent's id for the request, exactly as written.
     pub(super) wire_id: Json<'static>,
     pub(super) what: What,
 }
 
-/// What was asked.
 pub(super) enum What {
     Permission {
         tool: Option<String>,
@@ -33,21 +31,19 @@ pub(super) enum What {
     Link {
         id: Option<String>,
     },
-    /// The answer is in the agent's own form.
+    /// Answered in the agent's own format.
     Other {
         method: String,
     },
 }
 
-/// A field of a form.
 pub(super) struct Field {
     pub(super) id: String,
     pub(super) question: String,
-    /// Its JSON type.
+    /// The JSON type.
     pub(super) kind: String,
-    /// What can be chosen.
     pub(super) choices: Vec<String>,
-    /// The field for what is none of these.
+    /// The field for an answer that is not among the choices.
     pub(super) other: Option<String>,
 }
 
@@ -91,7 +87,7 @@ impl Translator {
         let is_ours = self.is_ours(read.session_id.as_deref(), out);
         let tool_id = call.id.as_deref().filter(|id| !self.is_over(id));
         if let Some(tool_id) = tool_id.filter(|_| is_ours) {
-            // Gemini tells of a call first when it asks for it.
+            // Gemini first reports a call in its permission request.
             self.in_turn(out);
             let is_new = self.start_tool(tool_id, &call, out);
             self.tool_progress(tool_id, &ToolCall { status: None, ..call.clone() }, is_new, out);
@@ -107,7 +103,7 @@ impl Translator {
         self.ask(id, &call, read.tool_call, options, out);
     }
 
-    /// Asks about a call, with all that is known of it.
+    /// Raises a permission request for a call, with everything that is known about it.
     fn ask(
         &mut self,
         wire_id: Json<'_>,
@@ -122,7 +118,7 @@ impl Translator {
         let tool_name = tool.as_ref().and_then(|(_, tool)| known(&tool.name));
         let title = tool.as_ref().and_then(|(_, tool)| tool.deed.title().map(str::to_owned));
         let title = call.title.clone().or_else(|| title.map(Text::from));
-        // Without arguments the call itself is what is shown, and what the digest binds to.
+        // Without arguments, the call itself is shown and digested.
         let input = match tool {
             Some((id, tool)) => {
                 tool.deed.asked = Some(tool.deed.version());
@@ -145,8 +141,8 @@ impl Translator {
         self.raise(wire_id, id, what, asked, out);
     }
 
-    /// A call that changed while it was asked about is asked about again: an answer to what it was is
-    /// none to what it is now.
+    /// Asks again about a call that changed while its request was open: an answer to the old call does not
+    /// apply to the new one.
     pub(super) fn ask_again(&mut self, id: &str, out: &mut Out<'_>) {
         let Some(tool) = self.ledger.tool(id) else { return };
         if out.is_recording()
@@ -161,7 +157,7 @@ impl Translator {
             What::Form { .. } | What::Link { .. } | What::Other { .. } => None,
         });
         let options: Vec<_> = options.collect();
-        let reason = Some("the call changed while it was asked about");
+        let reason = Some("the call changed while its request was open");
         let wire_ids = self.settle_where(Ending::WITHDRAWN, reason, out, is_about);
         for (wire_id, options) in wire_ids.into_iter().zip(options) {
             let call = ToolCall { id: Some(id.into()), ..ToolCall::default() };
@@ -169,7 +165,8 @@ impl Translator {
         }
     }
 
-    /// The call runs. Unless somebody was asked about what it does, the session has to judge it.
+    /// The call runs. Unless somebody was asked about exactly this and has answered, the session must judge
+    /// it.
     pub(super) fn runs(&mut self, id: &str, out: &mut Out<'_>) {
         let is_about = |asked: &Asked| matches!(&asked.what, What::Permission { tool: Some(tool), .. } if tool == id);
         let is_waiting = self.ledger.requests().any(|request| is_about(&request.memo));
@@ -183,7 +180,7 @@ impl Translator {
         out.unasked(tool.unasked(id));
     }
 
-    /// A call that is over runs, or another under its id.
+    /// A call that has ended runs again, or another call uses its id.
     pub(super) fn runs_again(&self, id: &str, call: &ToolCall<'_>, out: &mut Out<'_>) {
         let runs = matches!(call.status.as_deref(), Some("in_progress" | "completed"));
         if runs && !out.is_recording() {
@@ -223,7 +220,7 @@ impl Translator {
         self.raise(id, subject, what, asked, out);
     }
 
-    /// The agent's ids start anew with each process; what is asked about makes them unique.
+    /// The agent's ids start over in each process; the subject makes them unique.
     fn raise(
         &mut self,
         wire_id: Json<'_>,
@@ -242,7 +239,7 @@ impl Translator {
         let memo = Asked { wire_id: wire_id.clone(), what };
         let tool = asked.tool_use_id.as_ref().map(Text::decode);
         let agent = &self.owner(tool.as_deref());
-        // The same request said twice is one: its answer has one id to go to.
+        // A repeated request counts once: its answer has one id to go to.
         if self.ledger.request(&base).is_some() {
             return;
         }
@@ -291,7 +288,7 @@ impl Translator {
         }
     }
 
-    /// Settles the open requests that fit, and gives the agent's ids of them.
+    /// Settles the open requests that match, and returns the agent's ids for them.
     pub(super) fn settle_where(
         &mut self,
         ending: Ending,
@@ -311,15 +308,15 @@ impl Translator {
         wire_ids
     }
 
-    /// The call has its result, so what was asked about it is settled.
+    /// Settles the requests about a call that has its result.
     pub(super) fn settle_requests_of(&mut self, tool_id: &str, ending: Ending, out: &mut Out<'_>) {
         self.settle_where(ending, None, out, |asked| {
             matches!(&asked.what, What::Permission { tool: Some(tool), .. } if tool == tool_id)
         });
     }
 
-    /// In a recording the answers are not seen. The agent goes on and says no more of a call that it
-    /// asked for: it was refused.
+    /// A recording does not contain the answers. If the agent continues without another update of a call
+    /// that it asked about, the call was refused.
     pub(super) fn settle_passed_over(&mut self, out: &mut Out<'_>) {
         if !out.is_recording() {
             return;
@@ -336,14 +333,14 @@ impl Translator {
         }
     }
 
-    /// In a recording, at the end of a turn: whatever was asked has been answered.
+    /// At the end of a turn in a recording, every request has been answered.
     pub(super) fn settle_unseen(&mut self, out: &mut Out<'_>) {
         self.settle_passed_over(out);
         self.settle_where(Ending::RESOLVED, None, out, |_| true);
     }
 }
 
-/// A request of which only this is known; [`Translator::raise`] names it.
+/// A request with only these fields; [`Translator::raise`] sets its id.
 fn raised<'a>(kind: RequestKind, input: Option<Json<'a>>) -> RequestRaised<'a> {
     RequestRaised::new("", kind, input)
 }

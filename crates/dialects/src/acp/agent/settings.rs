@@ -1,4 +1,4 @@
-//! The mode and the model of a session: what is offered, what is in use, and how another is asked for.
+//! The mode and the model of a session: what is offered, what is in use, and how to change it.
 
 use agentwire_protocol::event::{Other, Status, StatusChanged};
 use agentwire_protocol::{ApprovalMode, Call, ErrorCode, GatewayError, Json, SessionConfig, Text};
@@ -11,37 +11,36 @@ use super::{Sent, Setting, Translator, Waiter};
 use crate::json::Value;
 use crate::tape::Out;
 
-/// Modes or models to choose from.
 #[derive(Default)]
 pub(super) struct Choice {
     pub(super) current: Option<String>,
     pub(super) ids: Vec<String>,
-    /// Ids of those in which the agent approves by itself, as their ids or names say.
+    /// Ids of the modes whose names say that the agent approves by itself.
     approving: Vec<String>,
-    /// As the agent lists them.
+    /// Exactly as the agent lists them.
     pub(super) list: Option<Json<'static>>,
-    /// The configuration option by which one is chosen; without it, a method of its own.
+    /// The configuration option that sets it; `None` if a dedicated method does.
     pub(super) option: Option<String>,
 }
 
-/// A mode that is wanted.
 pub(super) struct WantedMode {
-    /// The agent's own to ask for, unless it is the one in use.
+    /// The agent's own mode to request; `None` if nothing has to change.
     pub(super) own: Option<String>,
-    /// What clients see in its place: the name that they gave to a mode of the gateway.
+    /// The gateway mode that clients see instead, as they named it.
     pub(super) shown: Option<String>,
 }
 
 impl Translator {
-    /// The mode that the configuration asks for. The agent always runs in the one that asks most: what
-    /// may run unasked is decided by the gateway. Only a mode in which it does less is its own.
+    /// The mode that the configuration asks for. The agent always runs in the mode that asks most, because
+    /// the gateway decides what may run without asking. Another mode is passed on only if the agent does
+    /// not approve by itself in it.
     pub(super) fn wanted_mode(&self, config: &SessionConfig) -> Result<WantedMode, GatewayError> {
         let current = self.mode.current.as_deref();
         let wanted = config.permission_mode.as_deref();
         let own = match wanted.filter(|mode| modes::gateway_mode(mode).is_none()) {
             Some(mode) if self.mode.approves(mode) => {
                 let what = format!(
-                    "permissionMode {mode}, in which it approves by itself; set approvalMode"
+                    "permissionMode {mode}, in which it approves by itself; set approvalMode instead"
                 );
                 return Err(GatewayError::unsupported(self.name(), &what));
             }
@@ -53,11 +52,11 @@ impl Translator {
             None => modes::asking(&self.mode.ids),
         };
         if own.is_none() {
-            // An agent without modes asks by rules of its own.
+            // An agent without modes asks by its own rules.
             current.filter(|mode| self.mode.approves(mode)).map_or(Ok(()), |mode| {
                 let message = format!(
-                    "{} is in its mode {mode}, in which it approves by itself, and offers none that \
-                     asks; start it in another",
+                    "{} is in mode {mode}, in which it approves by itself, and offers no mode that \
+                     asks; start it in another mode",
                     self.name()
                 );
                 Err(GatewayError::new(ErrorCode::StartFailed, message))
@@ -67,7 +66,7 @@ impl Translator {
         Ok(WantedMode { own, shown: shown_mode(wanted) })
     }
 
-    /// Tells the mode that clients see, if it is another than before. `false` if it is not.
+    /// Reports the mode that clients see, if it changed. Returns `false` if it did not.
     pub(super) fn show_mode(&mut self, out: &mut Out<'_>) -> bool {
         let now = self.visible_mode();
         if now == self.told_mode {
@@ -80,13 +79,11 @@ impl Translator {
         true
     }
 
-    /// The mode that clients see.
     pub(super) fn visible_mode(&self) -> Option<String> {
         let asks = self.mode.current.as_deref() == modes::asking(&self.mode.ids);
         self.shown_mode.clone().filter(|_| asks).or_else(|| self.mode.current.clone())
     }
 
-    /// Asks for another mode or model.
     pub(super) fn set(
         &mut self,
         setting: Setting,
@@ -136,7 +133,7 @@ impl Translator {
                 Setting::Model => "session/set_model",
             })),
         }
-        // The next process of the session is to be so as well.
+        // The session's next process must use it too.
         let config = &mut self.setup.config;
         match setting {
             Setting::Mode => config.permission_mode = shown.or_else(|| Some(value.to_owned())),
@@ -156,10 +153,11 @@ impl Translator {
         }
     }
 
-    /// The agent is in a mode in which it approves by itself, though it was asked for another.
+    /// Fails the session: the agent is in a mode in which it approves by itself, though we never request
+    /// one.
     fn approves_itself(&mut self, mode: &str, waiter: Waiter, out: &mut Out<'_>) {
         let message = format!(
-            "{} is in its mode {mode}, in which it approves by itself and not as the session says",
+            "{} is in mode {mode}, in which it approves by itself instead of asking agentwire",
             self.name()
         );
         match waiter {
@@ -177,7 +175,7 @@ impl Translator {
         }
     }
 
-    /// A call that may wait for two responses failed at one.
+    /// Fails a call that may wait for two responses when the first of them fails.
     pub(super) fn fail_call(&mut self, call: Call, error: GatewayError, out: &mut Out<'_>) {
         for sent in self.sent.values_mut() {
             if let Sent::Setting { waiter, .. } = sent
@@ -189,7 +187,7 @@ impl Translator {
         out.reply(call, Err(error));
     }
 
-    /// The mode or the model is another now. `false` if it is not.
+    /// Records the mode or model that is now in use. Returns whether a change was reported.
     pub(super) fn choose(&mut self, setting: Setting, value: &str, out: &mut Out<'_>) -> bool {
         let choice = match setting {
             Setting::Mode => &mut self.mode,
@@ -200,7 +198,7 @@ impl Translator {
         match setting {
             Setting::Mode => {
                 let is_told = self.show_mode(out);
-                // Nobody has asked for that: it is never a mode that we ask for.
+                // Nobody requested this: we never request such a mode.
                 if is_other && self.mode.approves(value) && !out.is_recording() {
                     self.approves_itself(value, Waiter::Nobody, out);
                 }
@@ -214,7 +212,7 @@ impl Translator {
         }
     }
 
-    /// The options are others now, and with them maybe the mode and the model.
+    /// The options changed, and the mode and the model may have changed with them.
     pub(super) fn options_changed(&mut self, options: Value<'_>, out: &mut Out<'_>) {
         out.emit(options_changed(options));
         let before = (self.mode.current.clone(), self.model.current.clone());
@@ -228,7 +226,7 @@ impl Translator {
         }
     }
 
-    /// Takes note of what is offered.
+    /// Records the modes and models that are offered.
     pub(super) fn offers(&mut self, opened: &Opened<'_>) {
         if let Some(modes) = opened.modes {
             self.mode = Choice::of(modes, "currentModeId", "availableModes", "id");
@@ -236,7 +234,7 @@ impl Translator {
         if let Some(models) = opened.models {
             self.model = Choice::of(models, "currentModelId", "availableModels", "modelId");
         }
-        // Where an option offers the same, the option is the newer way and wins.
+        // If an option offers the same, it wins: options are the newer way.
         for option in opened.options.into_iter().flat_map(Value::items) {
             let Some(read) = option.to::<ConfigOption<'_>>() else { continue };
             match read.category.as_deref() {
@@ -261,7 +259,6 @@ impl Choice {
 
     fn of_option(option: Value<'_>, read: &ConfigOption<'_>) -> Self {
         let options = read.options.into_iter().flat_map(Value::items);
-        // Options may stand in groups.
         let values = options.flat_map(|option| {
             let group = option.get("options").into_iter().flat_map(Value::items);
             std::iter::once(option).chain(group)
@@ -287,13 +284,12 @@ impl Choice {
         self
     }
 
-    /// Whether the agent approves something by itself in that mode.
     pub(super) fn approves(&self, mode: &str) -> bool {
         modes::approves(mode) || self.approving.iter().any(|id| id == mode)
     }
 }
 
-/// The name to show for a mode of the gateway; the agent's own needs none.
+/// The name to show for a gateway mode; `None` if the agent's own mode is shown.
 pub(super) fn shown_mode(wanted: Option<&str>) -> Option<String> {
     let is_ours = |mode: &&str| {
         matches!(

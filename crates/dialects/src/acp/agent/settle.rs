@@ -1,4 +1,4 @@
-//! Answers to what the agent asked, in its words.
+//! Answers to the agent's requests, in its format.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +13,11 @@ use super::Translator;
 use super::requests::{Asked, Field, What};
 use crate::tape::{Ending, Out};
 
-/// The code of a refusal of ours; those near it have meanings of their own.
+/// The code of our refusals; nearby codes have other meanings.
 const REFUSED: i64 = -32603;
 
-/// An answer, ready to be written.
 struct Ready {
     line: String,
-    /// The call that will not run.
     refused_tool: Option<String>,
 }
 
@@ -41,7 +39,7 @@ impl Translator {
         self.ledger.close_request(id);
         out.write(ready.line);
         if let Some(tool) = ready.refused_tool {
-            // The agent may say no more of it; Gemini does not.
+            // The agent may send no further update of it; Gemini does not.
             let error = settlement.message.as_deref().unwrap_or("permission was refused");
             self.fail_tool(&tool, ToolFailure::Denied, error, out);
         }
@@ -51,7 +49,7 @@ impl Translator {
         Ok(())
     }
 
-    /// Nobody will answer what is open: the agent is told so.
+    /// Cancels all open requests and tells the agent.
     pub(super) fn cancel_requests(&mut self, out: &mut Out<'_>) {
         let open: Vec<_> = self.ledger.requests().map(|request| cancelled(&request.memo)).collect();
         open.into_iter().for_each(|line| out.write(line));
@@ -110,13 +108,13 @@ fn respond(asked: &Asked, answer: Answer, agent: &str) -> Result<Ready, GatewayE
 }
 
 struct Chosen {
-    /// None of the options, but that the request is cancelled.
+    /// `None` cancels the request.
     option: Option<String>,
     is_refusal: bool,
 }
 
-/// The agent is only ever told that an answer holds once: what is allowed from now on, the gateway
-/// remembers itself, exactly as it was shown.
+/// The agent is only ever told "once": the gateway itself remembers what is allowed from now on, exactly as
+/// it was shown.
 fn choose(
     options: &[RequestOption<'static>],
     answer: Answer,
@@ -133,9 +131,9 @@ fn choose(
         Answer::Allow { updated_permissions: Some(_), .. } => unsupported("updatedPermissions"),
         Answer::Allow { .. } => match of_kind(AllowOnce) {
             Some(option) => allowed(option),
-            None => unsupported("behavior allow: it offers no answer that holds once"),
+            None => unsupported("behavior allow: it offers no option that allows only once"),
         },
-        // A refusal is always to be had: a request that is cancelled does not run.
+        // Denying always works: a cancelled request does not run.
         Answer::Deny { interrupt, .. } => {
             let option = of_kind(RejectOnce).filter(|_| !interrupt);
             Ok(Chosen { option, is_refusal: true })
@@ -151,13 +149,13 @@ fn choose(
             match chosen.map(|option| (option.id.to_string(), option.kind)) {
                 Some((option, AllowOnce)) => allowed(option),
                 Some((option, RejectOnce)) => Ok(Chosen { option: Some(option), is_refusal: true }),
-                // What denies is never refused.
+                // An answer that denies is never refused.
                 Some((_, RejectAlways)) => {
                     Ok(Chosen { option: of_kind(RejectOnce), is_refusal: true })
                 }
                 Some((option, AllowAlways | Unknown)) => unsupported(&format!(
-                    "the option {option}, which may hold beyond this call; answer with behavior \
-                     allow and remember session, and agentwire keeps the exact rule"
+                    "the option {option}, which may apply beyond this call; answer with behavior \
+                     allow and remember session, and agentwire stores the exact rule"
                 )),
                 None => invalid("hookOutput must be {\"optionId\": one of the request's options}"),
             }
@@ -166,7 +164,6 @@ fn choose(
     }
 }
 
-/// The answer that says that nobody answers.
 fn cancelled(asked: &Asked) -> String {
     match &asked.what {
         What::Permission { .. } => {
@@ -189,7 +186,7 @@ fn accept(asked: &Asked, content: &Json<'_>) -> String {
     wire::response(&asked.wire_id, &Accept { action: "accept", content })
 }
 
-/// The form's content. Words are turned into what the field's type asks for.
+/// The form's content. Text is converted to the field's type.
 fn content(
     fields: &[Field],
     answers: &BTreeMap<String, Json<'static>>,
@@ -205,7 +202,7 @@ fn content(
         if let Some(other) = &field.other {
             let words = word.map_or_else(|| answer.read::<Vec<String>>(), |word| Ok(vec![word]));
             let Ok(words) = words else { return invalid(&format!("{key} must be text")) };
-            // What is none of the choices is written beside them.
+            // An answer that is not among the choices goes into the other field.
             let (chosen, own): (Vec<_>, Vec<_>) =
                 words.into_iter().partition(|word| field.choices.contains(word));
             if !own.is_empty() {

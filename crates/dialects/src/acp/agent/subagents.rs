@@ -1,6 +1,7 @@
-//! Subagents, as far as the agent tells of them. The protocol has no word for them: claude-agent-acp
-//! says in `_meta` which call has one work and what is whose (fixture real-claude-subagent), and of
-//! Gemini's the call is known by its name (fixture real-gemini-subagent), and nothing of what they do.
+//! Subagents, as far as the agent reports them. The protocol has no field for them: claude-agent-acp marks
+//! in `_meta` which call runs a subagent and whose each update is (fixture real-claude-subagent). Gemini's
+//! call is recognised by its name (fixture real-gemini-subagent), and nothing is reported about what the
+//! subagent does.
 
 use agentwire_protocol::event::{AgentFinished, AgentOutcome, AgentSpawned};
 use agentwire_protocol::{MAIN_AGENT, Text, TokenUsage};
@@ -11,18 +12,16 @@ use super::Translator;
 use super::requests::What;
 use crate::tape::{Agent, Out};
 
-/// How many subagents are remembered.
 const AGENT_LIMIT: usize = 256;
 
-/// Those that were told of, and those that will be.
+/// Subagents that were reported, and calls whose subagent is yet to be reported.
 #[derive(Debug, Default)]
 pub(super) struct Agents {
     all: Vec<SubAgent>,
-    /// Calls that have one work, of which not all may be known yet.
+    /// Calls that run a subagent and may not be fully described yet.
     waiting: Vec<String>,
 }
 
-/// One that was told of.
 #[derive(Debug)]
 struct SubAgent {
     id: String,
@@ -32,7 +31,7 @@ struct SubAgent {
     in_background: bool,
 }
 
-/// What is told of a subagent before its call ends.
+/// What is reported about a subagent before its call ends.
 #[derive(Debug, Default)]
 pub(super) struct Spawned {
     native_id: Option<String>,
@@ -42,7 +41,7 @@ pub(super) struct Spawned {
 }
 
 impl Agents {
-    /// That call has one work.
+    /// The call runs a subagent.
     pub(super) fn wait(&mut self, call: &str) {
         if self.waiting.len() < AGENT_LIMIT {
             self.waiting.push(call.to_owned());
@@ -61,7 +60,8 @@ impl Agents {
 }
 
 impl Translator {
-    /// Whose words they are. One that nobody was seen to spawn is taken in as the main agent's.
+    /// The sender of an update. A subagent that was not seen to spawn is reported now, as a child of its
+    /// call's owner.
     pub(super) fn speaker(
         &mut self,
         spawned_by: Option<&str>,
@@ -77,7 +77,7 @@ impl Translator {
         Agent::sub(id.to_owned(), parent.id)
     }
 
-    /// Who made that call, as far as it is open.
+    /// Who made the call; the main agent if the call is not open.
     pub(super) fn owner(&mut self, call: Option<&str>) -> Agent<'static> {
         let call = call.and_then(|call| self.ledger.tool(call));
         call.map_or(Agent::main(), |call| {
@@ -86,8 +86,8 @@ impl Translator {
         })
     }
 
-    /// Something else comes than more of a call: all that will be known of it is known. A call that
-    /// somebody is asked about may never run.
+    /// An update of something else arrives, so nothing more will be known about the waiting calls: reports
+    /// their subagents. A call that somebody is asked about is skipped, since it may never run.
     pub(super) fn spawn_waiting(&mut self, but: Option<&str>, out: &mut Out<'_>) {
         if self.agents.waiting.is_empty() {
             return;
@@ -105,7 +105,7 @@ impl Translator {
         due.iter().for_each(|call| self.spawn(call, out));
     }
 
-    /// The subagent of that call works, if that is not told yet.
+    /// Reports the subagent of the call as spawned, unless that was done.
     pub(super) fn spawn(&mut self, call: &str, out: &mut Out<'_>) {
         #[derive(Default, Deserialize)]
         struct Input {
@@ -152,7 +152,7 @@ impl Translator {
         });
     }
 
-    /// What a word of a call says of its subagent.
+    /// Records what an update of the call says about its subagent.
     pub(super) fn learn(&mut self, id: &str, call: &ToolCall<'_>) {
         let claude = call.meta.as_ref().and_then(|meta| meta.claude.as_ref());
         let Some(response) = claude.and_then(|claude| claude.response.as_ref()) else { return };
@@ -165,7 +165,7 @@ impl Translator {
         }
     }
 
-    /// The call has its result: a subagent in the background goes on.
+    /// The call has its result. A subagent in the background continues.
     pub(super) fn spawn_result(
         &mut self,
         id: &str,
@@ -204,7 +204,7 @@ impl Translator {
         self.finish_agent(id, finished, out);
     }
 
-    /// The turn is over, and with it whoever it waited for; or all is over.
+    /// Ends the subagents that the turn waited for, or all of them.
     pub(super) fn end_agents(&mut self, all: bool, out: &mut Out<'_>) {
         self.agents.waiting.clear();
         self.cut_agents_of(MAIN_AGENT, out);

@@ -1,5 +1,5 @@
-//! Tool calls: told by `tool_call`, `tool_call_update` and permission requests alike, each time in
-//! part, and put together by their id.
+//! Tool calls. `tool_call`, `tool_call_update` and permission requests each report a part of a call; the
+//! parts are joined by its id.
 
 use agentwire_protocol::event::{
     Other, SettledBy, ToolCompleted, ToolFailed, ToolFailure, ToolKind, ToolProgress, ToolStarted,
@@ -20,26 +20,25 @@ use crate::tape::{Ending, Out};
 /// How many calls may wait for their arguments.
 const HELD_LIMIT: usize = 64;
 
-/// What is known of an open call.
+/// The state of an open call.
 #[derive(Debug, Default)]
 pub(super) struct Tool {
     pub(super) name: String,
-    /// The name is the agent's, and not the title, which may be the model's own words.
+    /// The name is the agent's own, not the title, which the model may have written.
     pub(super) is_named: bool,
     pub(super) title: String,
     pub(super) input: Option<Json<'static>>,
     pub(super) server: Option<String>,
-    /// What it would do, from all that was said of it.
     pub(super) deed: Deed,
     /// The output so far; an update repeats it and adds to it.
     output: Said,
     /// The changes it is about to make, or has made.
     edits: Vec<Edit>,
-    /// It has a subagent work; what is told of that one.
+    /// Set if the call runs a subagent: what is reported about it.
     pub(super) spawns: Option<Spawned>,
 }
 
-/// The first word of a call.
+/// What is known about a call before it starts.
 #[derive(Default)]
 struct Beginning {
     title: Option<String>,
@@ -48,11 +47,8 @@ struct Beginning {
     input: Option<Json<'static>>,
     deed: Deed,
     shown: Shown,
-    /// The call by which its agent was spawned.
     spawned_by: Option<String>,
-    /// It has a subagent work.
     spawns: bool,
-    /// It has begun to.
     runs: bool,
 }
 
@@ -63,7 +59,7 @@ pub(super) struct Held {
 }
 
 impl Translator {
-    /// `tool_call` and `tool_call_update`: either may be the first word of a call, or the last.
+    /// `tool_call` and `tool_call_update`: either may be the first update of a call, or the last.
     pub(super) fn tool_call(&mut self, call: &ToolCall<'_>, is_first: bool, out: &mut Out<'_>) {
         let Some(id) = call.id.clone() else { return };
         if self.is_over(&id) {
@@ -91,7 +87,8 @@ impl Translator {
         match call.status.as_deref() {
             Some("completed") => self.finish_tool(&id, call, true, out),
             Some("failed") if is_new && !was_held && self.has(|own| own.hides_refused) => {
-                // The arguments were wrong: Gemini reports no call before (fixture real-bad-args).
+                // The arguments were wrong: Gemini does not report the call before that (fixture
+                // real-bad-args).
                 let error = shown(call.content).text;
                 self.fail_tool(&id, ToolFailure::Invalid, &error, out);
             }
@@ -100,14 +97,14 @@ impl Translator {
         }
     }
 
-    /// An agent may tell of a call as soon as the model begins it, and of its arguments with its next
-    /// word (fixture edge-late-arguments). Such a call is held until then, or until something comes
-    /// that stands after it. `true` if it is held now.
+    /// An agent may report a call as soon as the model starts it, and its arguments only with the next
+    /// update (fixture edge-late-arguments). Such a call is held until then, or until something arrives
+    /// that comes after it. Returns `true` if it is held now.
     fn hold(&mut self, id: &str, call: &ToolCall<'_>, is_first: bool, out: &mut Out<'_>) -> bool {
         let is_known = self.ledger.tool(id).is_some() || self.held.iter().any(|held| held.id == id);
         let is_pending = match call.status.as_deref() {
             Some(status) => status == "pending",
-            // `pending` is what `tool_call` means without a status.
+            // A `tool_call` without a status is `pending`.
             None => is_first,
         };
         let has_input = call.raw_input.is_some_and(|input| input.fields().next().is_some());
@@ -126,7 +123,7 @@ impl Translator {
         true
     }
 
-    /// Nothing more can be waited for: starts the calls that are held.
+    /// Starts the held calls, because nothing more can be waited for.
     pub(super) fn start_held(&mut self, out: &mut Out<'_>) {
         for Held { id, mut begun } in std::mem::take(&mut self.held) {
             self.start(&id, &mut begun, out);
@@ -134,8 +131,8 @@ impl Translator {
         }
     }
 
-    /// Starts the call unless it is open, and keeps what is new. `true` if what it shows describes
-    /// it, since nothing was shown of it before.
+    /// Starts the call unless it is open, and stores what is new. Returns `true` if its content describes
+    /// the call, because nothing was shown of it before.
     pub(super) fn start_tool(&mut self, id: &str, call: &ToolCall<'_>, out: &mut Out<'_>) -> bool {
         if let Some(tool) = self.ledger.tool(id) {
             let tool = &mut tool.memo;
@@ -144,7 +141,7 @@ impl Translator {
                 tool.input = Some(input.json().into_owned());
             } else if tool.input.is_none() || tool.deed.shows_changes() {
                 let edits = kept(look(call.content, false).edits);
-                // What is shown last is what it would do.
+                // The latest content is what the call would do.
                 if !edits.is_empty() || tool.input.is_none() {
                     tool.input = arguments(&edits);
                 }
@@ -212,8 +209,8 @@ impl Translator {
         }
     }
 
-    /// What is shown of a call first describes it; what follows is its output. `true` if nothing was
-    /// shown.
+    /// The first content of a call describes it; what follows is its output. Returns `true` if there was
+    /// none.
     fn describe(&mut self, id: &str, shown: Shown, out: &mut Out<'_>) -> bool {
         let Some(tool) = self.ledger.tool(id) else { return true };
         let is_nothing = !shown.has_more && shown.edits.is_empty();
@@ -226,12 +223,11 @@ impl Translator {
         is_nothing
     }
 
-    /// Whether that call has ended.
     pub(super) fn is_over(&mut self, id: &str) -> bool {
         self.ledger.tool(id).is_none() && self.started_tools.has(id)
     }
 
-    /// What is new of a call that goes on.
+    /// Reports what is new about a call that continues.
     pub(super) fn tool_progress(
         &mut self,
         id: &str,
@@ -270,7 +266,7 @@ impl Translator {
 
     fn finish_tool(&mut self, id: &str, call: &ToolCall<'_>, is_well: bool, out: &mut Out<'_>) {
         self.close_block(out);
-        // In a recording the answer was not seen; the result shows it.
+        // A recording does not contain the answer; the result shows it.
         let ending = match out.recording().filter(|_| is_well) {
             Some(recording) => recording.allowed(SettledBy::Client),
             None => Ending::RESOLVED,
@@ -341,7 +337,7 @@ impl Beginning {
         begun
     }
 
-    /// A newer word wins.
+    /// A newer value wins.
     fn add(&mut self, id: &str, call: &ToolCall<'_>) {
         self.deed.learn(call, name_in_id(id));
         let text = |text: &Option<Text<'_>>| text.as_ref().map(Text::to_string);
@@ -367,8 +363,8 @@ fn progress<'a>(
     ToolProgress { tool_id: Text::from(id), output, progress: None, message, elapsed_ms: None }
 }
 
-/// Gemini's ids have the tool's name twice: `read_file__read_file_1794766243269_0`. A name may have
-/// the divider in it.
+/// Gemini's ids contain the tool's name twice: `read_file__read_file_1794766243269_0`. A name may contain
+/// the divider.
 pub(super) fn name_in_id(id: &str) -> Option<&str> {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let (rest, count) = id.rsplit_once('_')?;
@@ -391,7 +387,7 @@ fn object_in(text: &str) -> Option<Json<'static>> {
 }
 
 pub(super) fn kind(kind: Option<&str>, name: Option<&str>) -> ToolKind {
-    // What a server says of its tools makes none of them the agent's own.
+    // Whatever kind an MCP server reports, its tools are never the agent's own.
     if name.is_some_and(|name| name.starts_with("mcp_")) {
         return ToolKind::Mcp;
     }

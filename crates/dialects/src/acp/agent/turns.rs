@@ -19,7 +19,6 @@ use crate::tape::{Agent, Out};
 /// How many bytes of prompts may wait.
 const QUEUE_LIMIT: usize = 64 << 20;
 
-/// A block of text or thought that is open.
 pub(super) struct Block {
     pub(super) agent: Agent<'static>,
     pub(super) is_thought: bool,
@@ -27,7 +26,7 @@ pub(super) struct Block {
 }
 
 impl Translator {
-    /// Takes a prompt; it runs when the session is open and no turn runs.
+    /// Queues a prompt. It runs once the session is open and no turn runs.
     pub(super) fn enqueue(
         &mut self,
         prompt: &Prompt,
@@ -43,7 +42,7 @@ impl Translator {
         }
         let waiting: usize = self.queue.iter().chain([prompt]).map(size).sum();
         if waiting > QUEUE_LIMIT && !self.queue.is_empty() {
-            let message = "too many prompts wait; wait for the turn to end";
+            let message = "too many prompts are queued; wait for the turn to end";
             return Err(GatewayError::new(ErrorCode::Overloaded, message));
         }
         if is_next {
@@ -59,12 +58,12 @@ impl Translator {
         self.announces("promptCapabilities.image")
     }
 
-    /// Sends the next prompt, if the agent can take one. A second prompt in a running turn would
-    /// cancel it, as in the fixture real-concurrent-same-session.
+    /// Sends the next prompt if the agent can accept one. A second prompt in a running turn would cancel
+    /// that turn (fixture real-concurrent-same-session).
     pub(super) fn pump(&mut self, out: &mut Out<'_>) {
         while matches!(self.stage, Stage::Ready) && !self.replaying && !self.ledger.turn_is_open() {
             let Some(mut prompt) = self.queue.pop_front() else { return };
-            // A command of the agent's own must stand first.
+            // One of the agent's own commands must come first in its prompt.
             if !prompt.text.trim_start().starts_with(['/', '$'])
                 && let Some(preface) = self.preface.take()
             {
@@ -84,7 +83,7 @@ impl Translator {
         }
     }
 
-    /// Stops the turn that runs, or what waits to run. Gemini ends a cancelled turn only when its
+    /// Stops the running turn, or drops the waiting prompts. Gemini ends a cancelled turn only when its
     /// open requests are answered (fixture real-cancel-permission-unanswered).
     pub(super) fn interrupt(&mut self, out: &mut Out<'_>) {
         if self.ledger.turn_is_open() {
@@ -96,7 +95,7 @@ impl Translator {
         self.cancel_requests(out);
     }
 
-    /// The prompts that wait will not run; each is told as a turn that failed.
+    /// Reports each waiting prompt as a failed turn.
     pub(super) fn fail_queue(
         &mut self,
         reason: TurnFailure,
@@ -112,14 +111,14 @@ impl Translator {
         }
     }
 
-    /// The prompts that wait are given up.
     pub(super) fn cancel_queue(&mut self, out: &mut Out<'_>) {
         for prompt in std::mem::take(&mut self.queue) {
             prompt.message_id.iter().for_each(|id| tell_cancelled(id, out));
         }
     }
 
-    /// Something came that a turn brings. In a recording, where prompts are not seen, it starts one.
+    /// Content of a turn arrived. A recording does not contain prompts, so there the content starts the
+    /// turn.
     pub(super) fn in_turn(&mut self, out: &mut Out<'_>) {
         if out.is_recording() {
             self.ledger.ensure_turn(out);
@@ -128,7 +127,7 @@ impl Translator {
 
     pub(super) fn finish_turn(&mut self, result: Option<Value<'_>>, out: &mut Out<'_>) {
         if std::mem::take(&mut self.other_spoke) && self.has_other_session && out.is_recording() {
-            // Whose prompt it answers is not told: of the session that spoke last.
+            // The result does not name its session: it belongs to the one that spoke last.
             return out.emit(Other::named("otherSession"));
         }
         let read: Prompted<'_> = result.and_then(Value::to).unwrap_or_default();
@@ -142,9 +141,9 @@ impl Translator {
         let cost_usd = self.turn_cost();
         let failure = match stop {
             "cancelled" => Some((TurnFailure::Interrupted, "cancelled")),
-            "refusal" => Some((TurnFailure::Refused, "the model refused to go on")),
+            "refusal" => Some((TurnFailure::Refused, "the model refused to continue")),
             "max_turn_requests" => {
-                Some((TurnFailure::MaxTurns, "the turn took as many requests as it may"))
+                Some((TurnFailure::MaxTurns, "the turn reached its limit of requests"))
             }
             _ => None,
         };
@@ -160,7 +159,8 @@ impl Translator {
         } else {
             self.ledger.ensure_turn(out);
             if !self.has_output {
-                // Gemini ends so after an empty, malformed or blocked answer (fixture real-errors).
+                // Gemini ends a turn this way after an empty, malformed or blocked answer (fixture
+                // real-errors).
                 let message = Text::from("the turn ended without an answer");
                 out.emit(StatusChanged::new(Status::Warning).message(message));
             }
@@ -197,7 +197,7 @@ impl Translator {
 
     fn end_turn(&mut self, out: &mut Out<'_>, is_cancelled: bool) {
         self.interrupted = false;
-        // Whatever was a replay, a turn has ended: what follows is new.
+        // A turn has ended, so any replay has too: what follows is new.
         self.replaying = false;
         self.advance(out);
         if out.is_recording() && !is_cancelled {
@@ -206,11 +206,11 @@ impl Translator {
         self.end_agents(false, out);
     }
 
-    /// What this turn cost, of the running total.
+    /// This turn's share of the running total.
     fn turn_cost(&mut self) -> Option<f64> {
         let total = self.cost.take()?;
         let cost = total - std::mem::replace(&mut self.cost_before, total);
-        // A total that went back began anew.
+        // A total that decreased has started over.
         let cost = if cost < 0.0 { total } else { cost };
         Some(cost).filter(|cost| cost.is_finite() && *cost >= 0.0)
     }
@@ -238,8 +238,8 @@ impl Translator {
         }
     }
 
-    /// What comes now stands after what was said before: the open block is closed, and the calls
-    /// that wait for their arguments start without them.
+    /// Closes the open block and starts the held calls without their arguments, because what arrives now
+    /// comes after them.
     pub(super) fn advance(&mut self, out: &mut Out<'_>) {
         self.close_block(out);
         self.start_held(out);

@@ -1,4 +1,4 @@
-//! `session/update`: what the agent says while it works.
+//! `session/update`: what the agent reports while it works.
 
 use agentwire_protocol::Text;
 use agentwire_protocol::event::{
@@ -72,7 +72,8 @@ impl Translator {
         }
     }
 
-    /// Whether that is our session. A recording that begins in mid-session is of the first it names.
+    /// Whether that is our session. A recording that starts in mid-session belongs to the first session it
+    /// names.
     pub(super) fn is_ours(&mut self, session: Option<&str>, out: &Out<'_>) -> bool {
         match (session, &self.session) {
             (None, _) => true,
@@ -102,8 +103,8 @@ impl Translator {
             return self.mode_changed(&mode, out);
         }
         if self.has(|own| own.hides_refused) {
-            // Gemini runs calls one after another and says nothing of one that was refused
-            // (fixture real-shell-reject): when it goes on, an open request was refused.
+            // Gemini runs calls one after another and reports nothing about a refused one (fixture
+            // real-shell-reject): if it continues, an open request was refused.
             self.settle_passed_over(out);
         }
         self.in_turn(out);
@@ -189,10 +190,10 @@ impl Translator {
     }
 }
 
-/// Gemini says a new mode as text, as in the fixture real-set-mode-model. A model may write such
-/// words too: only a mode that was announced is one.
+/// Gemini reports a new mode as text (fixture real-set-mode-model). A model may write the same text, so
+/// only a mode that was announced counts.
 fn mode_update(text: Value<'_>) -> Option<String> {
-    // The exact text is looked at first: it costs no copy, and nearly all text is no such thing.
+    // Check the raw text first: that needs no copy, and almost no text matches.
     if !text.json().get().starts_with("\"[MODE_UPDATE] ") {
         return None;
     }
@@ -210,7 +211,7 @@ fn describe(kind: &str, content: Value<'_>) -> String {
 }
 
 fn notice(notice: Notice<'_>, out: &mut Out<'_>) {
-    let title = notice.title.unwrap_or(Text::from("a notice without words"));
+    let title = notice.title.unwrap_or(Text::from("a notice without a title"));
     let message = match notice.description {
         Some(description) => Text::from(format!("{title}: {description}")),
         None => title,

@@ -1,12 +1,12 @@
-//! Fields of a raw input that speak of something else than its call's kind: of a command, a deletion, a
-//! move. They are looked for at any depth.
+//! Fields of a raw input that hint at a command, a deletion or a move, whatever the kind of the call. They
+//! are searched at any depth.
 
 use serde_json::Value;
 
 use crate::describe::{Class, Fields, is_one};
 
-/// Fields that hold a command to run; the first of them that is there is the command. Names are compared
-/// without case, `_` and `-`.
+/// Fields that hold a command to run; the first one present is the command. Names are compared without
+/// case, `_` and `-`.
 const COMMANDS: &[&str] = &[
     "command",
     "cmd",
@@ -26,22 +26,21 @@ const COMMANDS: &[&str] = &[
     "arguments",
 ];
 
-/// Fields that say that something is deleted, unless they say no.
+/// Fields that mean a deletion, unless null or false.
 const DELETES: &[&str] =
     &["delete", "deleted", "deletefile", "deletefiles", "isdelete", "remove", "unlink", "rm"];
 
-/// Fields that say that something is moved, unless they say no.
+/// Fields that mean a move, unless null or false.
 const MOVES: &[&str] = &["move", "moveto", "movepath", "rename", "renameto", "newpath", "newname"];
 
-/// Fields that say who may read, change or run a file, unless they say no.
+/// Fields that change who may read, change or run a file, unless null or false.
 const MODES: &[&str] =
     &["chmod", "chown", "chgrp", "setmode", "newmode", "filemode", "permissions", "perms"];
 
-/// Fields that say in a word what is done.
+/// Fields whose value names the operation.
 const DEEDS: &[&str] =
     &["operation", "op", "action", "type", "kind", "changetype", "verb", "method", "mode"];
 
-/// The field with the command.
 pub(super) fn command(raw: &Fields) -> Option<&str> {
     COMMANDS
         .iter()
@@ -49,7 +48,7 @@ pub(super) fn command(raw: &Fields) -> Option<&str> {
         .map(String::as_str)
 }
 
-/// Adds the classes that the fields speak of.
+/// Adds the classes that the fields hint at.
 pub(super) fn classes(raw: &Fields, classes: &mut Vec<Class>) {
     for (name, value) in raw {
         let class = match value {
@@ -84,7 +83,7 @@ fn of_word(word: &str) -> Option<Class> {
     (is_one(COMMANDS, word) || is_one(MODES, word)).then_some(Class::Shell)
 }
 
-/// Whether a field `mode` holds the bits of a file (`0755`, `+x`), which may make it a program.
+/// Whether a field `mode` holds file permissions (`0755`, `+x`), which may make the file a program.
 fn is_file_mode(name: &str, value: &Value) -> bool {
     let is_bits = |text: &str| {
         text.bytes().all(|b| b.is_ascii_digit() || b"ogua+=-rwxst,".contains(&b))
@@ -93,14 +92,13 @@ fn is_file_mode(name: &str, value: &Value) -> bool {
     is_one(&["mode"], name) && (value.is_number() || value.as_str().is_some_and(is_bits))
 }
 
-/// All text of a value, keys included, one after the other.
+/// All text of a value, including keys, separated by spaces.
 pub(super) fn texts(value: &Value) -> String {
     let mut all = String::new();
     collect(value, &mut all);
     all
 }
 
-/// All text of these fields.
 pub(super) fn texts_of(fields: &Fields) -> String {
     let mut all = String::new();
     collect_fields(fields, &mut all);

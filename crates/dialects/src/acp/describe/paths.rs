@@ -1,10 +1,10 @@
-//! The files that a raw input may name: every string of it is looked at, at any depth.
+//! The files that a raw input may name. Every string is checked, at any depth.
 
 use serde_json::Value;
 
 use crate::describe::{Class, Fields, TEXT, file_address, has_scheme, is_one, is_text};
 
-/// Fields that are known to hold the path of a tool of which no more is known.
+/// Fields that are known to hold a path, for tools about which nothing else is known.
 pub(in crate::acp) const PATH: &[&str] = &[
     "file_path",
     "path",
@@ -34,19 +34,19 @@ const LIKE_PATH: &[&str] = &[
     "workspace",
 ];
 
-/// So may a field with exactly one of these names.
+/// A field with exactly one of these names may hold a path too.
 const ALSO_PATH: &[&str] = &["from", "to", "in", "out", "input", "output"];
 
-/// Further fields of text that a tool which only thinks may have.
+/// More text fields that a tool that only thinks may have.
 const LIST: &[&str] = &["todos", "plan", "steps", "tasks", "status", "priority", "id"];
 
-/// Fields that hold a whole patch, which names its files by itself.
+/// Fields that hold a whole patch, which names its own files.
 const PATCH: &[&str] = &["patch", "diff", "patches", "diffs"];
 
-/// How many files of one input are collected; one with more is not certain.
+/// How many files of one input are collected; an input with more is not certain.
 const FILES_LIMIT: usize = 4096;
 
-/// What an input names.
+/// The files that an input names.
 #[derive(Debug, Default)]
 pub(super) struct Named {
     /// Every file that it may name.
@@ -55,30 +55,29 @@ pub(super) struct Named {
     pub(super) known: Vec<String>,
     /// It may name more than these.
     pub(super) is_unclear: bool,
-    /// How many strings stand in fields for paths.
+    /// How many strings are in fields for paths.
     fields: usize,
     has_relative: bool,
 }
 
-/// Where a value stands.
 #[derive(Clone, Copy)]
 struct At<'f> {
     name: &'f str,
-    /// It lies in a field that may hold paths.
+    /// It is inside a field that may hold paths.
     in_path: bool,
 }
 
 impl Named {
-    /// All that the input of a call of that class names.
+    /// The files that the input of a call of that class names.
     pub(super) fn of(class: Class, fields: &Fields) -> Self {
         let mut named = Self::default();
         named.look_in(class, false, fields);
-        // A path may begin in the directory that another field names.
+        // A path may be relative to a directory that another field names.
         named.is_unclear |= named.fields > 1 && named.has_relative;
         named
     }
 
-    /// All that an input without fields may name: any text of it may be a path.
+    /// The files that an input without fields may name: any text may be a path.
     pub(super) fn anywhere(class: Class, value: &Value) -> Self {
         let mut named = Self::default();
         named.look(class, At { name: "", in_path: true }, value);
@@ -134,13 +133,13 @@ impl Named {
         } else if is_one(PATCH, at.name) || text.split_whitespace().any(has_path) {
             self.is_unclear = true;
         } else if class != Class::Search && is_word && text.contains(['/', '.']) {
-            // It may name a file here. A search reaches all of them anyway.
+            // It may name a file in the working directory. A search reaches all of those anyway.
             self.add(text, false);
         }
     }
 
     fn add(&mut self, text: &str, is_known: bool) {
-        // Some tools expand these or remove them, others do not.
+        // Some tools expand or remove these characters, others do not.
         let is_plain = is_known || !text.contains(|c| "*?[{($\\\"'`<".contains(c));
         let is_full = self.files.len() >= FILES_LIMIT;
         let is_elsewhere = has_scheme(text) && file_address(text).is_none();
@@ -156,7 +155,7 @@ impl Named {
     }
 }
 
-/// Whether an input has nothing but text in fields that are known to hold text, numbers and the like.
+/// Whether an input has only numbers, booleans, nulls, and text in known text fields.
 pub(super) fn is_only_text(fields: &Fields) -> bool {
     fn is_plain(name: &str, value: &Value) -> bool {
         match value {
@@ -185,7 +184,7 @@ fn leads_away(text: &str) -> bool {
         || (text.contains('\\') && goes_up(&text.replace('\\', "")))
 }
 
-/// Whether a word has such a path in it, as in `--out=/etc/x`, or the address of another machine.
+/// Whether a word contains such a path, as in `--out=/etc/x`, or the address of another machine.
 fn has_path(word: &str) -> bool {
     (word.starts_with('-') && word.contains(['/', '~']))
         || word.split(['=', '@', ':', ';', ',']).any(leads_away)

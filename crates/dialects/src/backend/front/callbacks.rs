@@ -1,4 +1,4 @@
-//! What agents ask and the client answers: `callback.request` and `callback.response`.
+//! Requests of agents that the client answers: `callback.request` and `callback.response`.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -16,41 +16,38 @@ use crate::front::Outbox;
 use crate::hooks;
 use crate::permission_updates;
 
-/// How many callbacks that are over are remembered, to tell who comes late.
+/// How many settled callbacks are remembered, to explain late answers.
 const OVER_LIMIT: usize = 1024;
 
-/// The callbacks of all sessions.
 #[derive(Debug, Default)]
 pub(super) struct Callbacks {
     last: u64,
     open: BTreeMap<u64, Callback>,
-    /// Those that are over, and how.
+    /// Settled callbacks, and how they were settled.
     over: VecDeque<(u64, String)>,
 }
 
-/// What a client is asked.
 #[derive(Debug)]
 struct Callback {
     session: SessionId,
     request: RequestId,
     form: Form,
-    /// What is still to be said: a rule may settle it before the client hears of it.
+    /// Not sent yet: a rule may settle the request before the client sees it.
     untold: Option<Payload>,
-    /// An answer is on its way.
+    /// An answer was sent to the session and is not confirmed yet.
     is_answered: bool,
 }
 
-/// What form its answer has.
+/// The form of the answer.
 #[derive(Debug)]
 enum Form {
-    /// A decision on a tool that is shown with this input; in Claude's own words, or in ours for
-    /// another agent's.
+    /// A decision on a tool, with the input that was shown. `is_native`: the agent speaks Claude's dialect.
     Tool {
         name: String,
         input: Json<'static>,
         is_native: bool,
     },
-    /// Answers to questions that another agent than Claude asks: the words of each, and its key.
+    /// Answers to the questions of an agent other than Claude: the text of each question, and its key.
     Questions(Vec<(String, String)>),
     Hook,
 }
@@ -77,7 +74,7 @@ enum Payload {
     },
 }
 
-/// Why it is asked, where the agent tells.
+/// Why the agent asks, if it says so.
 #[derive(Debug, Default, Serialize)]
 struct Reasons {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -88,7 +85,7 @@ struct Reasons {
     blocked_path: Option<Text<'static>>,
 }
 
-/// What a decision on a tool may have, by every name of it.
+/// The fields of a decision on a tool, in all spellings.
 const FIELDS: [&str; 9] = [
     "behavior",
     "updated_input",
@@ -101,7 +98,6 @@ const FIELDS: [&str; 9] = [
     "toolUseID",
 ];
 
-/// A decision on a tool.
 #[derive(Deserialize)]
 struct Decision {
     behavior: Behavior,
@@ -116,8 +112,8 @@ struct Decision {
 }
 
 impl Decision {
-    /// What allows is refused for a field that it does not know, by name: it may be one that is misspelt.
-    /// What denies is never refused for its form.
+    /// Refuses an allow with an unknown field, by name: the field may be misspelt. A deny is never refused
+    /// for its form.
     fn of(payload: &BTreeMap<String, Json<'static>>) -> Result<Self, String> {
         let mut fields = payload.clone();
         let is_denial = fields.get("behavior").is_some_and(|it| it.get() == "\"deny\"");
@@ -130,13 +126,12 @@ impl Decision {
             });
         }
         if let Some(unknown) = fields.keys().find(|name| !FIELDS.contains(&name.as_str())) {
-            return Err(format!("there is no field {unknown}"));
+            return Err(format!("unknown field {unknown}"));
         }
         Json::of(&fields).read().map_err(|error| format!("failed to read the answer: {error}"))
     }
 }
 
-/// An answer that is to be passed on.
 pub(super) struct Answered {
     pub(super) number: u64,
     pub(super) session: SessionId,
@@ -144,8 +139,8 @@ pub(super) struct Answered {
 }
 
 impl Callbacks {
-    /// An agent asks; `shown` is the tool and its input, as it is shown. `false` if no client can be asked
-    /// that.
+    /// Records a request; `shown` is the tool and its input as they are shown. Returns `false` if no client
+    /// can answer it.
     pub(super) fn raise(
         &mut self,
         session: &SessionId,
@@ -170,7 +165,7 @@ impl Callbacks {
         true
     }
 
-    /// Says what is still to be said of that session.
+    /// Sends the requests of that session that were not sent yet.
     pub(super) fn tell(&mut self, session: &SessionId, out: &mut Outbox) {
         let open = self.open.iter_mut().filter(|(_, callback)| callback.session == *session);
         for (number, callback) in open {
@@ -180,7 +175,7 @@ impl Callbacks {
         }
     }
 
-    /// A request is over. The client is told where nobody answered in time.
+    /// A request was settled. The client gets an error if nobody answered in time.
     pub(super) fn settled(
         &mut self,
         session: &SessionId,
@@ -216,7 +211,7 @@ impl Callbacks {
         self.over.push_back((number, how));
     }
 
-    /// The client answers. It stays open until the session says that it is settled.
+    /// The client answers. The callback stays open until the session reports it settled.
     pub(super) fn answer(
         &mut self,
         id: &str,
@@ -247,7 +242,7 @@ impl Callbacks {
         over.map(|(_, how)| not_open(&name(number), Some(how)))
     }
 
-    /// The answer was not taken: it may be given again.
+    /// The answer was not accepted: the client may answer again.
     pub(super) fn reopen(&mut self, number: u64) {
         if let Some(callback) = self.open.get_mut(&number) {
             callback.is_answered = false;
@@ -255,7 +250,6 @@ impl Callbacks {
     }
 }
 
-/// The id of a callback.
 pub(super) fn name(number: u64) -> String {
     format!("cb-{number}")
 }
@@ -264,7 +258,10 @@ fn not_open(id: &str, settled: Option<&str>) -> Failure {
     match settled {
         Some(how) => Failure {
             details: Some(Json::of(&json!({ "settled": how }))),
-            ..Failure::new(Code::CallbackNotFound, format!("callback {id} is over: {how}"))
+            ..Failure::new(
+                Code::CallbackNotFound,
+                format!("callback {id} is already settled: {how}"),
+            )
         },
         None => Failure::new(Code::CallbackNotFound, format!("there is no callback {id}")),
     }
@@ -298,7 +295,7 @@ fn tool(
 fn questions(request: RequestRaised<'static>) -> (Form, Payload) {
     let mut input: BTreeMap<String, Json<'static>> =
         permission::questions(&request.questions).read().unwrap_or_default();
-    // Who asks, and what for, beside the questions.
+    // Who asks, and why, in addition to the questions.
     let message = request.message.iter().map(|message| ("message".to_owned(), Json::of(message)));
     input.extend(message);
     let source = |name: &Text<'_>| Json::of(&json!({ "source": name.decode() }));
@@ -358,7 +355,7 @@ impl Form {
                 let updates =
                     permission::updates(&rules, (name, shown)).map_err(|why| open(&why))?;
                 if updates.mode.is_some() {
-                    return Err(open("setMode cannot be taken here"));
+                    return Err(open("setMode is not supported here"));
                 }
                 let remember = updates.remember.then_some(Remember::Session);
                 Ok(Settlement { remember, ..settlement })
@@ -372,14 +369,14 @@ impl Form {
     }
 }
 
-/// An agent may take what it cannot read for no opinion, and run the tool.
+/// Refuses what cannot be read: an agent may treat that as no opinion and run the tool.
 fn hook_answer(
     request: &RequestId,
     payload: &BTreeMap<String, Json<'static>>,
 ) -> Result<Settlement, Failure> {
     let stays = |why: &str| Failure::invalid(format!("{why}; it stays open"));
     if payload.contains_key("behavior") {
-        return Err(stays("a hook is not answered by behavior but by hook_specific_output"));
+        return Err(stays("answer a hook with hook_specific_output, not with behavior"));
     }
     let output = Json::of(payload);
     hooks::Output::check(&output).map_err(|error| stays(&error.message))?;
@@ -393,7 +390,7 @@ fn is_form(value: Option<&Json<'_>>, opens: char, message: &str) -> Result<(), F
     }
 }
 
-/// What is wrong with an answer; another may be given.
+/// A bad answer; the client may answer again.
 fn open(why: &str) -> Failure {
     Failure::invalid(format!("{why}; it stays open"))
 }

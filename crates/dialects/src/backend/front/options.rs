@@ -1,4 +1,4 @@
-//! `session.create`: each option is honoured, forwarded or refused by its name.
+//! `session.create`: each option is applied, forwarded or refused by name.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::backend::wire::Failure;
 use crate::hooks::{Matcher, camel};
 
-/// The hooks of the specification.
+/// The hooks in the specification.
 const HOOKS: [&str; 12] = [
     "PreToolUse",
     "PostToolUse",
@@ -33,7 +33,7 @@ const HOOKS: [&str; 12] = [
     "PermissionRequest",
 ];
 
-/// The options of the specification, and ours.
+/// The options in the specification, and ours.
 const KNOWN: [&str; 21] = [
     "agent",
     "model",
@@ -58,7 +58,6 @@ const KNOWN: [&str; 21] = [
     "resume",
 ];
 
-/// What a session is created with.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Create {
@@ -72,21 +71,21 @@ pub(super) struct Create {
 }
 
 impl Create {
-    /// The session that is wanted; of that agent, if it names none.
+    /// The requested session; `agent` is the default.
     pub(super) fn session(self, agent: AgentType) -> Result<NewSession, Failure> {
         let mut new = NewSession::of(self.agent.unwrap_or(agent));
         new.prompt = Some(Prompt::text(self.prompt)).filter(|prompt| !prompt.text.is_empty());
         new.config = SessionConfig {
             working_directory: self.cwd,
-            // Whoever speaks this wire is there to be asked.
+            // A client on this wire can answer requests.
             approval_mode: Some(ApprovalMode::Ask),
             include_partial_messages: Some(false),
-            // The wire has no word for going on past a limit.
+            // The wire has no message for continuing past a limit.
             on_limit: Some(OnLimit::Fail),
             ..SessionConfig::default()
         };
         for (name, value) in self.options.into_iter().flatten() {
-            // To read no settings at all is a wish of its own.
+            // An empty list of setting sources has a meaning: read no settings.
             let is_empty = name != "setting_sources" && is_empty(&value);
             if KNOWN.contains(&name.as_str()) && (is_empty || value.get() == "null") {
                 continue;
@@ -105,7 +104,7 @@ fn is_empty(value: &Json<'_>) -> bool {
     inside.is_some_and(|inside| inside.trim().is_empty())
 }
 
-/// A refusal of the gateway names options as it knows them; here they have this wire's names.
+/// Translates option names in a gateway's refusal to the names on this wire.
 pub(super) fn in_our_names(error: &mut GatewayError) {
     let mut first = None;
     let mut was_option = false;
@@ -154,7 +153,7 @@ fn set(new: &mut NewSession, name: &str, value: &Json<'static>) -> Result<(), St
         "resume" => {
             let id: String = whole(value)?;
             if id.is_empty() {
-                return Err("it must be the id of a session".to_owned());
+                return Err("it must be a session id".to_owned());
             }
             new.resume = Some(SessionId::from(id));
         }
@@ -162,14 +161,14 @@ fn set(new: &mut NewSession, name: &str, value: &Json<'static>) -> Result<(), St
         "disallowed_tools" => config.blocked_tools = Some(whole(value)?),
         "system_prompt" => config.system_prompt = Some(system_prompt(value)?),
         "max_turns" => match count(value)? {
-            0 => return Err("it must be from 1 on".to_owned()),
+            0 => return Err("it must be at least 1".to_owned()),
             turns => config.max_turns = Some(turns),
         },
         "max_budget_usd" => {
             let dollars: f64 = whole(value)?;
             config.max_budget_usd = Some(dollars);
             if dollars <= 0.0 {
-                return Err("it must be more than 0".to_owned());
+                return Err("it must be greater than 0".to_owned());
             }
         }
         "max_thinking_tokens" => config.max_thinking_tokens = Some(count(value)?),
@@ -193,25 +192,28 @@ fn set(new: &mut NewSession, name: &str, value: &Json<'static>) -> Result<(), St
             if let Some(other) =
                 sources.into_iter().find(|source| !known.contains(&source.as_str()))
             {
-                return Err(format!("there is no source {other}; there are {}", known.join(", ")));
+                return Err(format!(
+                    "unknown source {other}; expected one of {}",
+                    known.join(", ")
+                ));
             }
         }
         "betas" => config.betas = Some(whole(value)?),
         "output_format" => {
             let format: OutputFormat = whole(value)?;
             if format.kind != "json_schema" || !format.schema.get().starts_with('{') {
-                return Err("it must have the type json_schema and a schema".to_owned());
+                return Err("it must have type json_schema and a schema".to_owned());
             }
             config.output_format = Some(format);
         }
         "fallback_model" => config.fallback_model = Some(whole(value)?),
-        _ => return Err("there is no such option".to_owned()),
+        _ => return Err("unknown option".to_owned()),
     }
     Ok(())
 }
 
-/// That everything is asked for, and that everything may run, is decided by the gateway: it holds for every
-/// agent, and can change at any time. The client started this program, so it may do all.
+/// The gateway itself implements "ask for everything" and "allow everything": they work with every agent
+/// and can change at any time. The client started this program, so it may allow everything.
 pub(super) fn permission_mode(mode: String) -> (Option<ApprovalMode>, Option<String>) {
     match mode.as_str() {
         "default" => (Some(ApprovalMode::Ask), None),
@@ -225,12 +227,12 @@ fn system_prompt(value: &Json<'_>) -> Result<SystemPrompt, String> {
         return whole(value).map(SystemPrompt::Text);
     }
     if !value.get().starts_with('{') {
-        return Err("it must be a text, or an object of the type preset".to_owned());
+        return Err("it must be a string, or an object of type preset".to_owned());
     }
     let preset: SystemPromptPreset = whole(value)?;
     match preset.kind.as_str() {
         "preset" => Ok(SystemPrompt::Preset(preset)),
-        other => Err(format!("it must be a text or have the type preset, not {other}")),
+        other => Err(format!("it must be a string or have type preset, not {other}")),
     }
 }
 
@@ -241,13 +243,13 @@ fn servers(value: &Json<'_>) -> Result<BTreeMap<String, McpServer>, String> {
             None | Some("stdio") => ("stdio", server.command.as_ref().map_or("command", |_| "")),
             Some(kind @ ("sse" | "http")) => (kind, server.url.as_ref().map_or("url", |_| "")),
             Some("sdk") => {
-                let why = "is of the type sdk: no client can host one on this wire";
-                return Err(format!("the server {name} {why}; give stdio, sse or http"));
+                let why = "has type sdk: no client can host one on this wire";
+                return Err(format!("server {name} {why}; use stdio, sse or http"));
             }
-            Some(other) => return Err(format!("the server {name} is of no known type: {other}")),
+            Some(other) => return Err(format!("server {name} has unknown type {other}")),
         };
         if !needs.is_empty() {
-            return Err(format!("the server {name} is of type {kind} and needs a {needs}"));
+            return Err(format!("server {name} has type {kind} and needs a {needs}"));
         }
     }
     Ok(servers)
@@ -264,12 +266,12 @@ fn hooks(value: &Json<'_>) -> Result<BTreeMap<String, Vec<HookMatcher>>, String>
     }
     let hooks: BTreeMap<String, Vec<HookConfig>> = read(value)?;
     if let Some(other) = hooks.keys().find(|event| !HOOKS.contains(&event.as_str())) {
-        return Err(format!("there is no hook {other}; there are {}", HOOKS.join(", ")));
+        return Err(format!("unknown hook {other}; expected one of {}", HOOKS.join(", ")));
     }
     for (event, configs) in &hooks {
         let patterns = configs.iter().filter_map(|config| config.matcher.as_deref());
         if let Some(pattern) = patterns.into_iter().find(|pattern| Matcher::is_broken(pattern)) {
-            return Err(format!("the matcher {pattern:?} of {event} is no pattern"));
+            return Err(format!("matcher {pattern:?} of {event} is not a valid pattern"));
         }
     }
     let matcher = |config: HookConfig| HookMatcher {
@@ -281,7 +283,7 @@ fn hooks(value: &Json<'_>) -> Result<BTreeMap<String, Vec<HookMatcher>>, String>
     Ok(hooks.map(|(event, list)| (event, list.into_iter().map(matcher).collect())).collect())
 }
 
-/// A number of things, however it is written.
+/// A whole number in any JSON notation.
 pub(super) fn count(value: &Json<'_>) -> Result<u32, String> {
     let number: f64 = read(value)?;
     match format!("{number:.0}").parse() {
@@ -294,7 +296,7 @@ fn read<T: DeserializeOwned>(value: &Json<'_>) -> Result<T, String> {
     value.read().map_err(|error| error.to_string())
 }
 
-/// Settings that Claude has in camel case.
+/// Claude's settings, with keys in camel case.
 fn camel_keys(value: &Json<'_>) -> Result<Json<'static>, String> {
     fn renamed(value: Value) -> Value {
         match value {

@@ -1,4 +1,4 @@
-//! `query.call`: eight methods, over any agent.
+//! `query.call`: eight methods, for any agent.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,6 @@ use super::options::{count, permission_mode};
 use crate::backend::wire::say;
 use crate::front::Outbox;
 
-/// What a client may call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum Method {
@@ -37,11 +36,10 @@ impl Method {
         Self::RewindFiles,
     ];
 
-    /// The method of that name, or what to say of it.
     pub(super) fn named(name: &str) -> Result<Self, String> {
         Self::ALL.into_iter().find(|method| method.name() == name).ok_or_else(|| {
             let known = Self::ALL.map(Self::name).join(", ");
-            format!("there is no method {name}; there are {known}")
+            format!("unknown method {name}; expected one of {known}")
         })
     }
 
@@ -58,7 +56,7 @@ impl Method {
         }
     }
 
-    /// What the session is asked, or what is wrong with the arguments.
+    /// The command for the session, or what is wrong with the arguments.
     pub(super) fn command(self, args: &[Json<'static>]) -> Result<Command, String> {
         let first = args.first().filter(|value| value.get() != "null");
         let ask = || Command::Query { method: self.name().to_owned(), args: args.to_vec() };
@@ -73,7 +71,7 @@ impl Method {
             | Self::SupportedCommands
             | Self::McpServerStatus
             | Self::AccountInfo => ask(),
-            // To set nothing is to go back to what the session was started with.
+            // Null restores the value that the session was started with.
             Self::SetModel => {
                 let model = Some(text("the name of a model, or null")?);
                 Command::Configure(Configure { model, ..nothing })
@@ -101,7 +99,7 @@ impl Method {
         })
     }
 
-    /// What the client is told of the agent's answer.
+    /// The agent's answer in the form that the client expects.
     pub(super) fn result(self, answer: Json<'static>) -> Json<'static> {
         match self {
             Self::SetModel | Self::SetPermissionMode | Self::SetMaxThinkingTokens => {
@@ -122,7 +120,7 @@ impl Method {
     }
 }
 
-/// `{"dryRun": true}` or `true`
+/// `{"dryRun": true}` or `true`.
 fn is_dry(options: Option<&Json<'_>>) -> bool {
     let options: Value = options.and_then(|options| options.read().ok()).unwrap_or_default();
     let field = first(&options, &["dryRun", "dry_run"]);
@@ -133,7 +131,7 @@ fn first(object: &Value, names: &[&str]) -> Option<Value> {
     names.iter().find_map(|name| object.get(name)).cloned()
 }
 
-/// Gives each entry the fields that clients of Claude read, where it has others; its own stay.
+/// Adds to each entry the fields that Claude's clients read, where they are missing.
 fn each(
     list: Json<'static>,
     fill: impl Fn(&Value) -> Vec<(&'static str, Option<Value>)>,
@@ -151,7 +149,7 @@ fn each(
     Json::of(&entries)
 }
 
-/// What a session's agent has told of itself.
+/// What a session's agent has reported about itself.
 #[derive(Debug, Default)]
 pub(super) struct Known(BTreeMap<&'static str, Json<'static>>);
 
@@ -166,7 +164,7 @@ impl Known {
         self.0.extend(told.into_iter().filter_map(|(method, told)| Some((method.name(), told?))));
     }
 
-    /// What the agent told before, where it cannot be asked.
+    /// What the agent reported earlier, if it cannot be asked now.
     pub(super) fn answer(&self, method: Method, error: &GatewayError) -> Option<Json<'static>> {
         let cannot_be_asked = matches!(
             error.code,
@@ -184,7 +182,6 @@ struct QueryResult<'r> {
     error: Option<&'r str>,
 }
 
-/// Says what a method gave, or why it failed.
 pub(super) fn say_result(
     id: Option<&str>,
     session: &str,

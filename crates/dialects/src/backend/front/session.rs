@@ -1,4 +1,4 @@
-//! One session of a client: it runs, it is over and goes on with the next prompt, or it is killed.
+//! One session of a client: it runs, it has ended and the next prompt resumes it, or it is killed.
 
 use std::collections::VecDeque;
 
@@ -14,30 +14,29 @@ use crate::backend::wire::{Code, Empty, Failure, Wanted, refuse, say};
 use crate::claude::render::{Options, Renderer};
 use crate::front::{Ask, Outbox};
 
-/// How much may wait for a session that is being resumed.
+/// How many operations may wait for a session that is being resumed.
 const WAITING_LIMIT: usize = 1024;
 
-/// How many bytes of it.
+/// How many bytes they may have together.
 const WAITING_BYTES: usize = 16 << 20;
 
-/// How many sessions that are over are kept, to be gone on with. Beyond it the oldest are forgotten.
+/// How many ended sessions are remembered so that they can be resumed. Beyond it the oldest are forgotten.
 const OVER_LIMIT: usize = 1024;
 
-/// One session of a client.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) agent: AgentType,
-    /// What the log does not keep, and a resumed session needs again.
+    /// Config that the log does not store and that a resumed session needs again.
     carried: SessionConfig,
     partial: bool,
-    /// Whether prompts are said back with their ids, by which files are rewound.
+    /// Whether prompts are sent back with their ids, which rewinding files needs.
     pub(super) replays: bool,
     life: Life,
-    /// What came while it could not be done.
+    /// Operations that arrived while they could not be done.
     waiting: VecDeque<(Option<String>, Op)>,
-    /// Who wants it killed.
+    /// The message ids of those who want it killed.
     killers: Vec<Option<String>>,
-    /// What stands before each of its messages.
+    /// The start of each of its frames.
     pub(super) head: String,
     pub(super) renderer: Renderer,
     pub(super) known: Known,
@@ -46,7 +45,7 @@ pub(super) struct Session {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Life {
     Running,
-    /// It takes no more prompts; its last events are still to come.
+    /// It accepts no more prompts; its last events have not arrived yet.
     Ending,
     Over,
     Resuming,
@@ -63,7 +62,6 @@ pub(super) enum Op {
 }
 
 impl Op {
-    /// How much it holds.
     fn bytes(&self) -> usize {
         match self {
             Self::Send(prompt) => prompt.text.len(),
@@ -107,7 +105,7 @@ impl Session {
         self.waiting.len() >= WAITING_LIMIT || bytes + op.bytes() > WAITING_BYTES
     }
 
-    /// Says a prompt back once it is taken, if the client needs its id.
+    /// Sends back an accepted prompt if the client needs its id.
     pub(super) fn replay(&self, session: &SessionId, prompt: &Prompt, out: &mut Outbox) {
         let Some(uuid) = &prompt.message_id else { return };
         let message = json!({
@@ -121,7 +119,7 @@ impl Session {
         say("sdk.message", None, Some(session.as_str()), message, out);
     }
 
-    /// Says what the agent told before, where it cannot be asked; else why it failed.
+    /// Sends what the agent reported earlier if it cannot be asked now, else why the call failed.
     fn say_known(
         &self,
         session: &SessionId,
@@ -134,7 +132,7 @@ impl Session {
         say_result(id, session.as_str(), known.ok_or(error.message.as_str()), out);
     }
 
-    /// What goes on: the log keeps the rest of what it was created with.
+    /// A start that resumes the session. The log stores the rest of its config.
     fn resumed(&self, id: &SessionId, prompt: Prompt) -> NewSession {
         NewSession {
             prompt: Some(prompt),
@@ -176,7 +174,7 @@ impl Backend {
                 self.calls.insert(call, Asked::Op { session: session.clone(), id, op });
             }
             (Life::Ending | Life::Resuming, op) if state.is_full(&op) => {
-                let text = "too much waits for the session; try again later";
+                let text = "too much is waiting for the session; try again later";
                 return Err(Failure::new(Code::SdkError, text));
             }
             (Life::Ending | Life::Resuming, op) => state.waiting.push_back((id, op)),
@@ -201,7 +199,7 @@ impl Backend {
                 say("session.killed", id.as_deref(), Some(session.as_str()), Empty {}, out);
             }
             (Life::Over, Op::Query(method, _)) => {
-                let text = "the agent does not run, and has not told this before; session.send goes on \
+                let text = "the agent is not running and has not reported this before; session.send resumes \
                             with the session";
                 let error = GatewayError::new(ErrorCode::Conflict, text);
                 state.say_known(session, id.as_deref(), method, &error, out);
@@ -212,19 +210,18 @@ impl Backend {
 }
 
 impl Backend {
-    /// The session runs again.
     pub(super) fn resumed(&mut self, session: &SessionId, out: &mut Outbox) {
         let Some(state) = self.sessions.get_mut(session) else { return };
         state.life = Life::Running;
         self.catch_up(session, out);
     }
 
-    /// The session is over, or could not be resumed.
+    /// The session has ended, or could not be resumed.
     pub(super) fn ended(&mut self, session: &SessionId, out: &mut Outbox) {
         let Some(state) = self.sessions.get_mut(session) else { return };
         if state.life != Life::Killed {
             state.life = Life::Over;
-            // What was shown is no part of what comes when it goes on.
+            // A resumed session starts with a fresh renderer.
             state.renderer = renderer(state.partial, state.agent);
             self.over.push_back(session.clone());
             if self.over.len() > OVER_LIMIT
@@ -255,7 +252,7 @@ impl Backend {
         }
     }
 
-    /// The session did not do what was wanted of it.
+    /// The session refused an operation.
     pub(super) fn refused(
         &mut self,
         session: &SessionId,
@@ -264,7 +261,7 @@ impl Backend {
         error: GatewayError,
         out: &mut Outbox,
     ) {
-        // It ended before it heard of it; its last events may still be to come.
+        // The session ended before the operation reached it; its last events may not have arrived yet.
         let is_over = matches!(error.code, ErrorCode::Conflict | ErrorCode::SessionNotFound);
         let state = self.sessions.get_mut(session);
         let name = Some(session.as_str());

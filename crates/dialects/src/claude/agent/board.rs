@@ -1,6 +1,5 @@
-//! The board's events: the rows of the specification's table. The board says everything in a
-//! `payload`, gives its tool calls no id, and has no word for the beginning and the good end of a
-//! turn.
+//! Events of the board, from the table in the specification. The board puts everything in a `payload`,
+//! gives its tool calls no id, and has no message for the start or the successful end of a turn.
 
 use std::collections::VecDeque;
 
@@ -16,19 +15,18 @@ use crate::claude::wire::{BoardLine, BoardPayload};
 use crate::json::Value;
 use crate::tape::{Agent, Out};
 
-/// How many calls may run at once; of more, the oldest are forgotten.
+/// How many calls may run at once; beyond that, the oldest are forgotten.
 const LIMIT: usize = 4096;
 
-/// What of the board is open.
 #[derive(Debug, Default)]
 pub(super) struct Board {
     /// How many calls were given an id.
     calls: u64,
-    /// Tools that run: their name and the id we gave the call, oldest first.
+    /// Running tools, oldest first: the name, and the id that we gave the call.
     running: VecDeque<(String, String)>,
-    /// The turn that runs is the board's.
+    /// The running turn is the board's.
     has_turn: bool,
-    /// It said how the session ended.
+    /// The board reported how the session ended.
     ended: bool,
 }
 
@@ -37,34 +35,33 @@ impl Board {
         self.has_turn
     }
 
-    /// A turn begins; unless the board itself says so next, it is none of its.
+    /// A turn starts. It is not the board's, unless the board itself reports it next.
     pub(super) fn turn_is_others(&mut self) {
         self.has_turn = false;
     }
 
-    /// There is more to do.
+    /// More work has arrived.
     pub(super) fn reopen(&mut self) {
         self.ended = false;
     }
 
-    /// Another process may come. Its calls have other ids.
+    /// Another process may follow. Its calls get other ids.
     pub(super) fn process_ended(&mut self) {
         *self = Self { calls: self.calls, ..Self::default() };
     }
 }
 
-/// The names of the board's lines; `error` is a name of others too.
+/// The types of the board's lines. Others use `error` too.
 pub(super) const TYPES: [&str; 7] =
     ["plan", "log", "diff", "action", "toolResult", "error", "cancelled"];
 
-/// Whether this is a line of the board.
 pub(in crate::claude) fn is_board(message: Value<'_>) -> bool {
     message.get("payload").is_some_and(Value::is_object)
         && message.get("type").is_some_and(|name| TYPES.iter().any(|known| name.is(known)))
 }
 
 impl Translator {
-    /// A line without what its type promises says nothing, and begins nothing.
+    /// A line that lacks what its type requires reports nothing and starts nothing.
     pub(super) fn board(&mut self, name: &str, line: BoardLine<'_>, out: &mut Out<'_>) {
         if self.board.ended {
             return;
@@ -112,7 +109,7 @@ impl Translator {
         }
     }
 
-    /// What follows begins no turn.
+    /// Later lines start no turn.
     fn board_ends(&mut self, reason: SessionEndReason, error: Option<String>) {
         self.board.ended = true;
         self.ending = Some((reason, error));
@@ -125,7 +122,7 @@ impl Translator {
         }
     }
 
-    /// A call begins; gives the id that was made for it.
+    /// Opens a call and returns the id made for it.
     fn board_call(&mut self, tool: &str, args: Option<Value<'_>>, out: &mut Out<'_>) -> String {
         self.board_turn(out);
         let id = loop {
@@ -147,8 +144,8 @@ impl Translator {
         id
     }
 
-    /// The result belongs to the oldest call of that tool that runs; if none does, the call was not
-    /// told and is told now.
+    /// The result belongs to the oldest running call of that tool. If none is running, the call was not
+    /// reported and is reported now.
     fn board_result(&mut self, payload: BoardPayload<'_>, out: &mut Out<'_>) {
         let Some(tool) = payload.tool else { return };
         let id = self.board_running(&tool).unwrap_or_else(|| self.board_call(&tool, None, out));
@@ -165,7 +162,7 @@ impl Translator {
         });
     }
 
-    /// The oldest call of that tool. Those that the end of their turn closed are forgotten.
+    /// The oldest running call of that tool. Calls that were closed by the end of their turn are forgotten.
     fn board_running(&mut self, tool: &str) -> Option<String> {
         loop {
             let at = self.board.running.iter().position(|(name, _)| name == tool)?;

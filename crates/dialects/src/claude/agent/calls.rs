@@ -1,4 +1,4 @@
-//! Control requests of ours: sent, waited for, replied to.
+//! Our control requests: sent, pending, replied to.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::tape::Out;
 /// How many calls may wait for the agent's reply.
 const CALL_LIMIT: usize = 1024;
 
-/// Queries that a field of the reply to `initialize` answers.
+/// Queries that are answered by a field of the reply to `initialize`.
 const GREETING: &[(&str, &str)] = &[
     ("supportedModels", "models"),
     ("supportedCommands", "commands"),
@@ -24,7 +24,7 @@ const GREETING: &[(&str, &str)] = &[
     ("initialization", WHOLE),
 ];
 
-/// All that was said.
+/// The whole reply.
 const WHOLE: &str = "";
 
 /// The field of that reply that answers the query.
@@ -45,15 +45,15 @@ struct PendingCall {
     /// The control request's id.
     id: String,
     call: Option<Call>,
-    /// The field of the reply that is wanted; else all of it.
+    /// The wanted field of the reply; `None` for all of it.
     field: Option<&'static str>,
-    /// What the caller is told in place of the agent's own words, if the agent did it.
+    /// What the caller gets instead of the agent's own reply, if the agent succeeds.
     done: Option<Json<'static>>,
-    /// The mode that is reported if the agent did it.
+    /// The mode to report if the agent succeeds.
     mode: Option<String>,
 }
 
-/// The reply to `initialize`, and who waits for it.
+/// The reply to `initialize`, and the calls that wait for it.
 #[derive(Debug, Default)]
 struct Greeting {
     id: Option<String>,
@@ -68,9 +68,9 @@ impl PendingCall {
 }
 
 impl Calls {
-    /// The process ended: nobody will answer. `error` is what it said went wrong.
+    /// The process ended, so nobody will answer. `error` is what it reported.
     pub(super) fn fail_all(&mut self, error: Option<&str>, out: &mut Out<'_>) {
-        // Later it is the error of some turn.
+        // After the greeting, it is the error of some turn.
         let error = error.filter(|_| self.greeting.fields.is_empty());
         let calls = std::mem::take(&mut self.waiting).into_iter().filter_map(|one| one.call);
         let greeted = std::mem::take(&mut self.greeting).waiting.into_iter().map(|(call, _)| call);
@@ -89,7 +89,7 @@ impl Calls {
         format!("agentwire-{}", self.sent)
     }
 
-    /// Asks the agent; its reply is the call's.
+    /// Sends a request; the agent's reply answers the call.
     pub(super) fn ask(
         &mut self,
         call: Call,
@@ -100,7 +100,7 @@ impl Calls {
         self.send(request, PendingCall { field, ..PendingCall::of(call) }, out)
     }
 
-    /// The same; if the agent does it, the reply is this one, and that mode is reported.
+    /// Like `ask`, but if the agent succeeds, the reply is `done` (if given) and `mode` is reported.
     pub(super) fn ask_as(
         &mut self,
         call: Call,
@@ -128,7 +128,8 @@ impl Calls {
         Ok(())
     }
 
-    /// Tells the agent; nobody waits for its reply, and an agent that hangs is told all the same.
+    /// Sends a request without waiting for the reply. It is sent even if the agent hangs and too many calls
+    /// wait.
     pub(super) fn tell(&mut self, request: &impl Serialize, out: &mut Out<'_>) {
         let id = self.next_id();
         write_line(&ControlRequest { kind: "control_request", request_id: &id, request }, out);
@@ -151,8 +152,8 @@ struct ControlRequest<'r, R> {
     request: &'r R,
 }
 
-/// One line. Values of clients may have line breaks between their tokens; one bad line would end the
-/// agent.
+/// Writes one line. Clients' values may have line breaks between their tokens, and one bad line would end
+/// the agent.
 pub(super) fn write_line(message: &impl Serialize, out: &mut Out<'_>) {
     let line = Json::of(message).get().replace(['\n', '\r'], " ");
     out.write(line);
@@ -174,7 +175,7 @@ impl Translator {
         self.calls.greeting.id = Some(id);
     }
 
-    /// What the agent said when it was greeted, or will say.
+    /// Answers the call from the reply to `initialize`, now or when it arrives.
     pub(super) fn greeted(
         &mut self,
         call: Call,
@@ -220,7 +221,7 @@ impl Translator {
                 out.reply(call, Err(error.clone()));
             }
         }
-        // The reply to `set_model` names the model that was meant.
+        // The reply to `set_model` names the resolved model.
         let alone = response.response.filter(|answer| answer.fields().count() == 1);
         if let Some(model) = alone.and_then(|answer| answer.read::<Text<'_>>("model")) {
             out.emit(StatusChanged::new(Status::Model).message(model));
@@ -248,7 +249,7 @@ impl Translator {
         out.reply(call, Ok(done.unwrap_or_else(|| answer.into_owned())));
     }
 
-    /// The agent answered `initialize`: it says what it is, and what it asked before.
+    /// The agent answered `initialize`: it reports what it is, and which requests are pending.
     fn initialized(&mut self, answer: Value<'_>, response: &Response<'_>, out: &mut Out<'_>) {
         let told: Initialized<'_> = answer.to().unwrap_or_default();
         let mode = told.permission_mode.map(|mode| self.told_mode(mode, out));

@@ -1,4 +1,4 @@
-//! What clients want of the agent, in its words.
+//! Clients' commands in Claude's format.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,8 @@ use crate::tape::{Action, Out};
 
 type Fields = BTreeMap<&'static str, Json<'static>>;
 
-/// Queries that are a control request: the method, its subtype, and the names of its arguments in
-/// order. An argument that is left out is not sent, nor is one that is `null` unless that says something.
+/// Queries that map to a control request: the method, its subtype, and the names of its arguments in order.
+/// An omitted argument is not sent, nor is a `null`, unless it has a meaning.
 const QUERIES: &[(&str, &str, &[&str])] = &[
     ("mcpServerStatus", "mcp_status", &[]),
     ("setModel", "set_model", &["model"]),
@@ -58,7 +58,7 @@ impl Translator {
         match command {
             Command::Prompt(prompt) => self.prompt(call, prompt, out),
             Command::Interrupt { cancel_queued } => {
-                // The reply is not waited for: an agent that hangs must not hold up the caller.
+                // Do not wait for the reply: an agent that hangs must not block the caller.
                 let request = match cancel_queued {
                     true => json!({ "subtype": "interrupt", "cancel_queued": true }),
                     false => json!({ "subtype": "interrupt" }),
@@ -77,7 +77,7 @@ impl Translator {
                 Ok(())
             }
             Command::Finish => {
-                // It works off what it was given, then ends by itself.
+                // Claude finishes the work it was given, then exits by itself.
                 out.act(Action::CloseStdin);
                 acknowledge(call, out);
                 Ok(())
@@ -138,8 +138,8 @@ impl Translator {
                 Some(Delivery::Now) => {
                     fields.insert("priority".to_owned(), json!("now"));
                 }
-                // The agent has one queue: between two tool calls the turn takes from it, at its end
-                // the next turn does.
+                // Claude has one queue. The running turn takes from it between two tool calls; after its
+                // end, the next turn does.
                 Some(Delivery::Queue | Delivery::Steer) | None => {}
             }
         }
@@ -150,7 +150,7 @@ impl Translator {
         Ok(())
     }
 
-    /// Each change is a request of its own; the last reply is the call's, or the first error.
+    /// Sends each change as its own request. The call gets the last reply, or the first error.
     fn configure(
         &mut self,
         call: Call,
@@ -158,17 +158,17 @@ impl Translator {
         out: &mut Out<'_>,
     ) -> Result<(), GatewayError> {
         let mut requests = Vec::new();
-        // `null` is the model that the process was started with.
+        // `null` means the model that the process was started with.
         if let Some(model) = &change.model {
             requests.push(json!({ "subtype": "set_model", "model": model }));
         }
         let mode = match (&change.permission_mode, change.approval_mode) {
             (Some(mode), _) => Some(modes::handed_down(self.name(), mode, &self.config)?),
-            // The policy keeps it: Claude asks.
+            // The policy applies it, and Claude asks.
             (None, mode) => mode.map(|_| modes::ASKING),
         };
         if let Some(tokens) = change.max_thinking_tokens {
-            // `null` takes the limit away (`real-f4-info-requests`).
+            // `null` removes the limit (`real-f4-info-requests`).
             let tokens = tokens.or(self.config.max_thinking_tokens);
             requests.push(
                 json!({ "subtype": "set_max_thinking_tokens", "max_thinking_tokens": tokens }),
@@ -190,8 +190,8 @@ impl Translator {
         }
     }
 
-    /// Claude is to run in that mode; `own` is the one that the client asked for by Claude's names, and
-    /// `kept` the one that the gateway keeps.
+    /// Makes Claude run in `mode`. `own` is the mode that the client asked for by Claude's name, and `kept`
+    /// the one that the gateway applies.
     fn set_mode(
         &mut self,
         call: Call,
@@ -205,7 +205,7 @@ impl Translator {
             fields.insert("shown".to_owned(), json!(kept));
         }
         let done = own.and(kept).map(|kept| json!({ "mode": kept }));
-        // Claude says nothing of a mode in which it already runs.
+        // Claude does not report a mode in which it already runs.
         let is_silent = self.running_mode == mode && !self.claude.tells_mode;
         let told = is_silent.then(|| kept.unwrap_or(mode).to_owned());
         self.calls.ask_as(call, &request, (done, told), out)?;
@@ -235,7 +235,7 @@ impl Translator {
                 let own = Some(mode.as_str());
                 return self.set_mode(call, native, own, modes::shown(own, None), out);
             }
-            // A control request as a client of Claude's own wire sends it.
+            // A control request, as a client on Claude's own wire sends it.
             "control" => {
                 let request = args.first().filter(|request| request.get().starts_with('{'));
                 let request = request.ok_or_else(|| missing("a request"))?;
@@ -256,7 +256,7 @@ impl Translator {
             return Err(missing(&format!("at most {} arguments", names.len())));
         }
         let given = names.iter().copied().zip(args.iter().cloned());
-        // `null` takes the limit on thinking away (`real-f4-info-requests`).
+        // `null` removes the limit on thinking (`real-f4-info-requests`).
         let tells =
             |name: &str, value: &Json<'_>| value.get() != "null" || name == "max_thinking_tokens";
         let mut request: Fields = given.filter(|(name, value)| tells(name, value)).collect();
@@ -280,7 +280,8 @@ impl Translator {
         self.calls.ask(call, &request, None, out)
     }
 
-    /// Refuses what would take the gateway's own hook or mode away; there are commands for what is meant.
+    /// Refuses requests that would remove the gateway's own hook or mode. Clients have other commands for
+    /// what these do.
     fn check_control(&self, request: &Json<'_>) -> Result<(), GatewayError> {
         #[derive(serde::Deserialize)]
         struct Control {

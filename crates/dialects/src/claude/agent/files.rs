@@ -1,4 +1,4 @@
-//! Changed files: from what the tool says it did, else from what it was asked to do.
+//! Changed files, from what the tool reports it did, or else from what it was asked to do.
 
 use std::borrow::Cow;
 
@@ -9,11 +9,11 @@ use crate::claude::wire::{FileResult, Hunk};
 use crate::diff;
 use crate::json::Value;
 
-/// How long the input of a call may be to be remembered until its result. Of a longer one the path
-/// is: the result usually tells the change itself.
+/// Longest input of a call, in bytes, that is stored until its result. For a longer one only the path is
+/// stored: the result usually reports the change itself.
 pub(super) const KEPT: usize = 64 << 10;
 
-/// What an edit tool was asked to do. Results of subagents' tools say nothing more.
+/// What an edit tool was asked to do. Results of subagents' tools report no more than that.
 #[derive(Debug)]
 pub(super) struct Change {
     path: String,
@@ -43,7 +43,7 @@ impl Change {
         Some(Self { path: text(input, "file_path")?, diff, after })
     }
 
-    /// It was done; whether the file was there before is not told.
+    /// The change was made. Whether the file existed before is not reported.
     pub(super) fn done<'d>(self) -> FileChanged<'d> {
         FileChanged {
             file_path: Text::from(self.path),
@@ -57,7 +57,7 @@ impl Change {
     }
 }
 
-/// What a file tool says it did. Other tools' results name no file in this way.
+/// The change that a file tool reports. Results of other tools do not name a file in this way.
 pub(super) fn changed(result: Value<'_>) -> Option<FileChanged<'_>> {
     let told: FileResult<'_> = result.to()?;
     if told.error.is_some_and(|error| !error.is_empty()) {

@@ -1,4 +1,4 @@
-//! What the gateway decides in Claude's place: calls that its own hook is asked about, and the mode.
+//! What the gateway decides for Claude: calls that reach its own hook, and the mode.
 
 use std::borrow::Cow;
 
@@ -15,15 +15,15 @@ use crate::claude::wire::Asked;
 use crate::hooks::Output;
 use crate::tape::{Action, Judged, Out};
 
-/// How many calls may wait for the gateway; further ones are denied.
+/// How many calls may wait for the gateway; more are denied.
 const JUDGED_LIMIT: usize = 1024;
 
-/// How long the id of such a call may be; one with a longer id is denied.
+/// Longest request id of such a call, in bytes; a call with a longer one is denied.
 const ID_LIMIT: usize = 4096;
 
 impl Translator {
-    /// Has the policy judge a call, if it is the gateway's own hook that is called. Clients do not see
-    /// the hook.
+    /// Lets the policy judge a call, if the callback is the gateway's own hook. Clients do not see the
+    /// hook.
     pub(super) fn judge(&mut self, id: &Text<'_>, asked: &Asked<'_>, out: &mut Out<'_>) -> bool {
         let is_guard = asked.callback_id.as_ref().is_some_and(|callback| *callback == *GUARD);
         if !is_guard {
@@ -38,7 +38,7 @@ impl Translator {
             return true;
         }
         if self.judged.len() >= JUDGED_LIMIT || id.len() > ID_LIMIT {
-            respond(&id, &denial("too many calls wait for the policy, this one was denied"), out);
+            respond(&id, &denial("too many calls wait for the policy; this one was denied"), out);
             return true;
         }
         let text = |name| asked.input.and_then(|input| input.read::<Cow<'_, str>>(name));
@@ -56,7 +56,7 @@ impl Translator {
         true
     }
 
-    /// The gateway has judged a call. `None` if no call waits under that id.
+    /// Sends the gateway's judgment of a call. `None` if no call waits under that id.
     pub(super) fn judged(
         &mut self,
         call: Call,
@@ -66,7 +66,7 @@ impl Translator {
         let id = settlement.request_id.as_str();
         let at = self.judged.iter().position(|(open, _)| open == id)?;
         let Some(output) = &settlement.hook_output else {
-            let message = "the gateway's own hook is answered with hookOutput";
+            let message = "the gateway's own hook must be answered with hookOutput";
             return Some(Err(GatewayError::new(ErrorCode::InvalidMessage, message)));
         };
         let (_, tool) = self.judged.remove(at);
@@ -79,8 +79,9 @@ impl Translator {
         Some(Ok(()))
     }
 
-    /// The mode to show when Claude says that it runs in this one: the one that the client set, if the
-    /// gateway keeps it. A mode that approves calls is never Claude's: it is told to ask again.
+    /// The mode to show when Claude reports that it runs in `told`: the one that the client set, if the
+    /// gateway applies it. Claude must never run in a mode that approves calls: if it reports one, it is
+    /// told to ask again.
     pub(super) fn told_mode<'t>(&mut self, told: Text<'t>, out: &mut Out<'_>) -> Text<'t> {
         if out.is_recording() {
             return told;

@@ -33,7 +33,7 @@ impl Translator {
         self.message_usage(&agent, message, out);
     }
 
-    /// The agent's words on a failed call of the model are no answer.
+    /// The agent's message about a failed model call is not an answer.
     fn api_error(
         &mut self,
         agent: &Agent<'_>,
@@ -46,7 +46,7 @@ impl Translator {
             self.error_code = code.as_ref().map(Text::to_string);
         }
         let text = message.content.and_then(plain_text).or(code.clone());
-        let text = text.unwrap_or(Text::from("the call of the model failed"));
+        let text = text.unwrap_or(Text::from("the model call failed"));
         out.emit_as(agent, ErrorEvent { code, ..ErrorEvent::new(text) });
     }
 
@@ -66,7 +66,7 @@ impl Translator {
             ("thinking", _, Some(text)) => {
                 self.say_whole(agent, message, Voice::Thinking, text, block.signature, out);
             }
-            // What was thought is in `data`, for the model's service alone.
+            // The thoughts are in `data`, for the model API only.
             ("redacted_thinking", ..) => {
                 let text = Text::fixed("");
                 self.say_whole(agent, message, Voice::Thinking, text, block.data, out);
@@ -91,8 +91,8 @@ impl Translator {
         }
     }
 
-    /// What stands on the line is the count at the message's start; once for each message. One that
-    /// came in pieces tells its own at its end.
+    /// Reports the count on the line, which is that at the message's start, once for each message. A
+    /// streamed message reports its own at its end.
     fn message_usage(&mut self, agent: &Agent<'_>, message: Message<'_>, out: &mut Out<'_>) {
         let (Some(id), Some(counted)) = (message.id, message.usage) else { return };
         let usage = usage(&counted);
@@ -132,7 +132,7 @@ impl Translator {
                 is_error: block.is_error == Some(true),
                 error: None,
                 content: block.content,
-                // It is of one result; a line with several does not say of which.
+                // It belongs to one result; a line with several does not say to which.
                 structured: line.tool_use_result.filter(|_| results == 1),
                 meta,
             };
@@ -146,7 +146,7 @@ impl Translator {
         }
     }
 
-    /// Something was said to the model: by the user, or by the agent in the user's name.
+    /// A message to the model, from the user or from the agent in the user's name.
     fn told(&mut self, agent: &Agent<'_>, text: &Text<'_>, synthetic: bool, out: &mut Out<'_>) {
         const OUTPUT: (&str, &str) = ("<local-command-stdout>", "</local-command-stdout>");
         let words = text.decode();
@@ -164,7 +164,7 @@ impl Translator {
     }
 }
 
-/// A prompt of images alone has no text, and is a prompt.
+/// A prompt of images alone has no text, but is still a prompt.
 fn content_text(content: Value<'_>) -> Option<Text<'_>> {
     plain_text(content).or_else(|| content.items().next().map(|_| Text::fixed("")))
 }

@@ -1,4 +1,4 @@
-//! What the agent asks: raised when its line comes, settled when its output shows that it is over.
+//! The agent's requests: raised when their line arrives, settled when its output shows that they are done.
 
 use std::borrow::Cow;
 
@@ -14,28 +14,28 @@ use crate::claude::wire::{
 use crate::json::Value;
 use crate::tape::{Agent, Ending, Out};
 
-/// What is remembered of a request until its answer.
+/// The state of a request until its answer.
 #[derive(Clone, Debug)]
 pub(super) struct Ask {
     pub(super) wire: Wire,
     pub(super) sort: Sort,
     pub(super) tool_use_id: Option<String>,
-    /// What was shown, where the answer has it in it.
+    /// The input that was shown, if the answer repeats it.
     pub(super) input: Option<Json<'static>>,
     /// The hook's event, or the MCP server.
     pub(super) name: Option<String>,
     pub(super) elicitation_id: Option<String>,
 }
 
-/// How it was asked, and so how it is answered.
+/// How it was asked, and so how it must be answered.
 #[derive(Clone, Debug)]
 pub(super) enum Wire {
     Control,
-    /// The specification's, with the session it names.
+    /// From the specification, with the session that it names.
     Callback(Option<String>),
 }
 
-/// What sort of answer it wants.
+/// What kind of answer it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sort {
     Tool,
@@ -47,7 +47,7 @@ pub(super) enum Sort {
 }
 
 impl Ask {
-    /// MCP servers and the host are asked at any time, not for a turn.
+    /// MCP servers and the host are asked at any time, independently of turns.
     pub(super) fn outlives_turn(&self) -> bool {
         match self.sort {
             Sort::Mcp | Sort::Other => true,
@@ -168,7 +168,7 @@ impl Translator {
         if self.ledger.open_request(&id, agent, ask.clone()) {
             out.emit_as(agent, raise);
         } else if !out.is_recording() {
-            // Nobody would answer, and the agent would wait for ever.
+            // Nobody would answer, and the agent would wait forever.
             let reason = "too many requests are open, this one was denied";
             let code = Some(Text::fixed(ErrorCode::Overloaded.as_str()));
             out.emit(ErrorEvent { code, ..ErrorEvent::new(reason) });
@@ -176,14 +176,13 @@ impl Translator {
         }
     }
 
-    /// Who asks: whoever made the call, else the agent that Claude names by its own id.
+    /// The agent that asks: the one that made the call, or else the one that Claude names by its own id.
     fn asker(&mut self, tool: Option<&str>, native: Option<&str>) -> Agent<'static> {
         let caller =
             tool.and_then(|id| self.ledger.tool(id)).map(|tool| super::owned(&tool.agent()));
         caller.or_else(|| self.agents.by_native(native?)).unwrap_or(Agent::main())
     }
 
-    /// The agent no longer asks.
     pub(super) fn withdraw(&mut self, id: &str, out: &mut Out<'_>) {
         self.settled(id, Ending::WITHDRAWN, out);
     }
@@ -194,8 +193,8 @@ impl Translator {
         }
     }
 
-    /// A tool has its result, so whatever was asked about it is over. In a recording that is the
-    /// only trace of the answer; in a live session it was settled before, unless by the agent.
+    /// A tool has its result, so all requests about it are done. In a recording this is the only trace of
+    /// the answer. In a live session they were settled before, unless by the agent.
     pub(super) fn settle_by_result(
         &mut self,
         tool: &str,
@@ -206,7 +205,7 @@ impl Translator {
         let decision = meta.decision.clone().unwrap_or_default();
         let by_user = decision.source.is_none_or(|source| source.starts_with("user"));
         let recording = out.recording();
-        // A hook may still be waited for: whoever answers it settles it.
+        // A hook may still be pending; its own answer settles it.
         let about = |ask: &Ask| {
             ask.tool_use_id.as_deref() == Some(tool)
                 && (recording.is_some() || ask.sort != Sort::Hook)
@@ -215,7 +214,7 @@ impl Translator {
             let client = recording.is_some() && (by_user || sort == Sort::Hook);
             let by = if client { SettledBy::Client } else { SettledBy::Agent };
             let ending = match (sort, decision.decision.as_deref(), failure, recording) {
-                // A call that is said to be rejected, and has a result, ran.
+                // A call that is reported as rejected, but has a result, ran.
                 (Sort::Tool | Sort::Question, Some("reject"), None, None) => Ending::resolved(by),
                 (Sort::Tool | Sort::Question, Some("reject"), _, _)
                 | (Sort::Tool | Sort::Question, None, Some(ToolFailure::Denied), _) => {
@@ -225,14 +224,14 @@ impl Translator {
                 | (Sort::Question, None, None, Some(recording)) => recording.answered(by),
                 (Sort::Tool, Some("accept"), _, Some(recording))
                 | (Sort::Tool, None, None, Some(recording)) => recording.allowed(by),
-                // What an agent says of itself allows nothing: it went on without the answer.
+                // The agent's own report allows nothing: the agent continued without the answer.
                 _ => Ending::resolved(by),
             };
             self.settled(&id, ending, out);
         }
     }
 
-    /// In a recording: the agent went on, so hooks, servers and the host must have answered.
+    /// In a recording: the agent continued, so hooks, servers and the host must have answered.
     pub(super) fn resolve_requests(&mut self, out: &mut Out<'_>) {
         let answered = |ask: &Ask| !matches!(ask.sort, Sort::Tool | Sort::Question);
         for (id, _) in self.open_requests(answered) {
@@ -240,7 +239,7 @@ impl Translator {
         }
     }
 
-    /// In a recording: messages to a server come one after the other.
+    /// In a recording: messages to a server come one after the other, so earlier ones were answered.
     fn resolve_messages_to(&mut self, server: Option<&Text<'_>>, out: &mut Out<'_>) {
         let server = server.map(Text::to_string);
         let earlier = |ask: &Ask| ask.sort == Sort::Mcp && ask.name == server;
@@ -251,7 +250,7 @@ impl Translator {
 
     /// The echo of an answer, in recordings made with `--replay-user-messages`.
     pub(super) fn echoed(&mut self, id: &str, answer: Value<'_>, out: &mut Out<'_>) -> bool {
-        // In a live session the answer is ours to give: what the agent prints settles nothing.
+        // In a live session only we give the answer: what the agent prints settles nothing.
         let Some(recording) = out.recording() else { return false };
         let Some(sort) = self.ledger.request(id).map(|request| request.memo.sort) else {
             return false;
@@ -282,11 +281,11 @@ impl Translator {
     }
 }
 
-/// The reasons with which Claude asks about any call that is not allowed yet; they warn of nothing.
+/// Reasons with which Claude asks about any call that is not allowed yet. They are not warnings.
 const ORDINARY: [&str; 2] =
     ["This command requires approval", "Path is outside allowed working directories"];
 
-/// What Claude warns of: it asks for another reason than that nobody has allowed the call yet.
+/// Claude's warning: it asks for a reason other than that nobody has allowed the call yet.
 fn warning<'a>(asked: &Asked<'a>) -> Option<Text<'a>> {
     let reason = asked.decision_reason.clone();
     let is_ordinary = match asked.decision_reason_type.as_deref() {
@@ -296,7 +295,7 @@ fn warning<'a>(asked: &Asked<'a>) -> Option<Text<'a>> {
         }
         Some(_) => false,
     };
-    let unnamed = || Text::from("the agent warns of this call without a reason");
+    let unnamed = || Text::from("the agent warns about this call without giving a reason");
     (!is_ordinary).then(|| reason.unwrap_or_else(unnamed))
 }
 
@@ -341,7 +340,7 @@ fn questions(sort: Sort, input: Option<Value<'_>>) -> Vec<Question<'_>> {
         .collect()
 }
 
-/// The fields that a server wants filled in, one question each.
+/// One question for each field that a server wants filled in.
 fn schema_questions(request: Value<'_>) -> Vec<Question<'_>> {
     let fields = request.get("requested_schema").and_then(|schema| schema.get("properties"));
     let fields = fields.into_iter().flat_map(Value::fields);

@@ -1,4 +1,4 @@
-//! Answers to what the agent asked, in its words.
+//! Answers to the agent's requests, in Claude's format.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,9 @@ use crate::hooks::{self, DENIED, Object, read_object};
 use crate::mcp;
 use crate::tape::Out;
 
-/// An answer to a request.
 enum Response {
     Success(Json<'static>),
-    /// The agent takes an error for an empty answer to a hook, and for a denial otherwise.
+    /// The agent treats an error as an empty answer to a hook, and as a denial otherwise.
     Error(String),
 }
 
@@ -62,7 +61,7 @@ impl Translator {
         };
         let ask = request.memo.clone();
         let denied = matches!(answer, Answer::Deny { .. });
-        // The answer to a permission says it itself; no other has a word for it.
+        // The answer to a permission carries the interrupt itself; no other answer can.
         let says_it = matches!((&ask.wire, ask.sort), (Wire::Control, Sort::Tool | Sort::Question));
         let interrupts = matches!(answer, Answer::Deny { interrupt: true, .. }) && !says_it;
         let reply = match &settlement.error {
@@ -81,7 +80,7 @@ impl Translator {
         Ok(())
     }
 
-    /// Denies what was never raised, so that the agent does not wait for an answer.
+    /// Denies a request that was never raised, so that the agent does not wait for an answer.
     pub(super) fn turn_down(&mut self, id: &str, ask: &Ask, reason: &str, out: &mut Out<'_>) {
         let message = Some(reason.to_owned());
         let reply =
@@ -133,7 +132,7 @@ fn permission(ask: &Ask, answer: Answer) -> Result<Response, GatewayError> {
         put("toolUseID", Json::of(id));
     }
     match answer {
-        // "Always" is the gateway's to keep: the agent is told "once".
+        // The gateway remembers "always"; the agent gets "once".
         Answer::Allow { updated_input, updated_permissions, always: _ } => {
             put("behavior", Json::of(&"allow"));
             // Old versions refuse an answer without it.
@@ -166,7 +165,7 @@ fn permission(ask: &Ask, answer: Answer) -> Result<Response, GatewayError> {
     Ok(Response::Success(Json::of(&response)))
 }
 
-/// The agent wants one text for each question.
+/// The agent expects one text for each question.
 fn words(answer: &Json<'_>) -> String {
     if let Ok(text) = answer.read::<String>() {
         return text;
@@ -180,7 +179,7 @@ fn words(answer: &Json<'_>) -> String {
 fn hook(agent: &str, ask: &Ask, answer: Answer) -> Result<Response, GatewayError> {
     Ok(match hooks::reply(agent, ask.name.as_deref(), answer)? {
         hooks::Reply::Output(output) => {
-            // A word that Claude does not know it takes for no opinion, and runs the tool.
+            // Claude treats an unknown word as no opinion, and runs the tool.
             hooks::Output::read(&output)?;
             Response::Success(output)
         }
@@ -188,7 +187,7 @@ fn hook(agent: &str, ask: &Ask, answer: Answer) -> Result<Response, GatewayError
     })
 }
 
-/// Notifications want an answer too, or the server never gets its next message.
+/// Notifications need an answer too, or the server never gets its next message.
 fn mcp(ask: &Ask, answer: Answer) -> Result<Response, GatewayError> {
     let reply = mcp::reply(ask.input.as_ref(), answer)?;
     Ok(Response::Success(Json::of(&BTreeMap::from([("mcp_response", reply)]))))
@@ -221,7 +220,7 @@ fn other(answer: Answer) -> Result<Response, GatewayError> {
     })
 }
 
-/// Only permissions know rules.
+/// Refuses rules in the answer: only permissions have them.
 fn without_rules(agent: &str, answer: Answer, request: &str) -> Result<Answer, GatewayError> {
     match answer {
         Answer::Allow { updated_permissions: Some(_), .. } => Err(GatewayError::unsupported(
@@ -237,7 +236,7 @@ fn without_rules(agent: &str, answer: Answer, request: &str) -> Result<Answer, G
 }
 
 fn unfit(answer: &str, request: &str) -> GatewayError {
-    let message = format!("{answer} are no answer to {request}; give behavior or hookOutput");
+    let message = format!("{answer} are not an answer to {request}; give behavior or hookOutput");
     GatewayError::new(ErrorCode::InvalidMessage, message)
 }
 
@@ -246,7 +245,7 @@ fn object(own: Json<'static>) -> Result<Json<'static>, GatewayError> {
     Ok(own)
 }
 
-/// `callback.response` is in snake case throughout, and knows the call by the request's id alone.
+/// `callback.response` is in snake case throughout, and identifies the call by the request's id alone.
 fn snake_case(payload: &Json<'_>) -> Result<Json<'static>, GatewayError> {
     let mut renamed = Object::new();
     for (key, value) in read_object(payload)? {

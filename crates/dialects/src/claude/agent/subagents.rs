@@ -1,5 +1,4 @@
-//! Subagents at any depth: named by the tool call that spawned them, known to Claude by an id of
-//! its own.
+//! Subagents at any depth, named by the tool call that spawned them. Claude has its own ids for them.
 
 use std::collections::VecDeque;
 
@@ -12,7 +11,8 @@ use crate::claude::wire::{AgentResult, Task};
 use crate::json::Value;
 use crate::tape::{Agent, Out};
 
-/// How many subagents are remembered; of more, the oldest are forgotten.
+/// How many subagents are remembered. Beyond that, the oldest finished one is forgotten, or the oldest if
+/// none has finished.
 const AGENT_LIMIT: usize = 4096;
 
 /// How many messages are remembered, to report the usage of each once.
@@ -20,7 +20,6 @@ const MESSAGE_LIMIT: usize = 64;
 
 const CUT: &str = "the agent ended without its result";
 
-/// The subagents of the session.
 #[derive(Debug, Default)]
 pub(super) struct SubAgents {
     all: Vec<SubAgent>,
@@ -33,10 +32,10 @@ struct SubAgent {
     id: String,
     /// The agent that made the call.
     parent: String,
-    /// Claude's own id of it, once known.
+    /// Claude's own id for it, once known.
     native: Option<String>,
     live: bool,
-    /// How its task ended, as told before its result.
+    /// How its task ended, if reported before its result.
     outcome: Option<AgentOutcome>,
 }
 
@@ -67,7 +66,7 @@ impl SubAgents {
         self.get(id).is_some_and(|agent| agent.live)
     }
 
-    /// Whether the usage of that message was not reported yet.
+    /// Whether the usage of that message has not been reported yet; from now on it has.
     pub(super) fn counts(&mut self, message: &str) -> bool {
         if self.messages.iter().any(|known| known == message) {
             return false;
@@ -81,7 +80,7 @@ impl SubAgents {
 }
 
 impl Translator {
-    /// Whose line it is, by the tool call that spawned the speaker.
+    /// The agent that wrote a line, by the tool call that spawned it.
     pub(super) fn speaker(
         &mut self,
         spawned_by: Option<&str>,
@@ -90,7 +89,8 @@ impl Translator {
         self.speaker_told(spawned_by, None, None, None, out)
     }
 
-    /// Whose line it is. An agent that nobody was seen to spawn is taken in as one of the main agent.
+    /// The agent that wrote a line. One that was not seen to be spawned is added under the agent that made
+    /// the call, or under the main agent if that call is not open.
     pub(super) fn speaker_told(
         &mut self,
         spawned_by: Option<&str>,
@@ -114,7 +114,7 @@ impl Translator {
         self.agents.get(id).map_or(Agent::main(), |agent| agent.agent())
     }
 
-    /// The agent that made that tool call, as far as it is open.
+    /// The agent that made that tool call, or the main agent if the call is not open.
     pub(super) fn owner(&mut self, tool: &str) -> Agent<'static> {
         self.ledger.tool(tool).map_or(Agent::main(), |tool| super::owned(&tool.agent()))
     }
@@ -141,7 +141,7 @@ impl Translator {
         self.agents.all.push(agent);
     }
 
-    /// The tool call that spawned an agent has its result: an agent in the background goes on.
+    /// The tool call that spawned an agent has its result. An agent in the background continues.
     pub(super) fn spawn_result(
         &mut self,
         id: &str,
@@ -184,7 +184,7 @@ impl Translator {
         out.emit_as(&agent, finished);
     }
 
-    /// The agent is over and will not say how.
+    /// The agent ended and will not report how.
     fn cut(&mut self, id: &str, out: &mut Out<'_>) {
         let Some(agent) = self.agents.get(id) else { return };
         let finished = AgentFinished {
@@ -212,19 +212,19 @@ impl Translator {
         }
     }
 
-    /// The turn is over, and with it whoever it waited for.
+    /// The turn ended, and with it the agents that it waited for.
     pub(super) fn cut_foreground_agents(&mut self, out: &mut Out<'_>) {
         self.cut_foreground_agents_of(MAIN_AGENT, out);
     }
 
-    /// The process is over.
+    /// The process ended.
     pub(super) fn cut_agents(&mut self, out: &mut Out<'_>) {
         let live = self.agents.all.iter().rev().filter(|agent| agent.live);
         let live: Vec<String> = live.map(|agent| agent.id.clone()).collect();
         live.iter().for_each(|id| self.cut(id, out));
     }
 
-    /// `system/task_…`: of a subagent or of a command in the background.
+    /// `system/task_…`, for a subagent or a command in the background.
     pub(super) fn task(&mut self, subtype: &str, message: Value<'_>, out: &mut Out<'_>) {
         let line: Task<'_> = message.to().unwrap_or_default();
         let by_tool = line.tool_use_id.as_deref().filter(|id| self.agents.get(id).is_some());
@@ -252,7 +252,7 @@ impl Translator {
         if let Some(agent) = self.agents.get(&id) {
             agent.outcome = Some(outcome);
         }
-        // Of an agent in the foreground the result tells more, and comes next.
+        // For an agent in the foreground, the result says more and comes next.
         if told && self.ledger.tool(&id).is_none() {
             let spent = line.usage.unwrap_or_default();
             let finished = AgentFinished {

@@ -1,4 +1,4 @@
-//! `system` lines: what the agent says of itself and of its state.
+//! `system` lines: what the agent reports about itself and its state.
 
 use std::borrow::Cow;
 
@@ -19,7 +19,8 @@ impl Translator {
             "session_state_changed" => session_state(message, out),
             "informational" | "notification" => told(message, out),
             "error" => {
-                let text = message.read("message").unwrap_or(Text::from("an error without words"));
+                let text =
+                    message.read("message").unwrap_or(Text::from("an error without a message"));
                 out.emit(ErrorEvent {
                     details: details(message, "message"),
                     ..ErrorEvent::new(text)
@@ -55,7 +56,7 @@ impl Translator {
         }
     }
 
-    /// Every turn begins with it; a new session id after `/clear` stands here first.
+    /// Every turn starts with it. After `/clear`, a new session id appears here first.
     fn init(&mut self, init: Init<'_>, out: &mut Out<'_>) {
         if let Some(id) = &init.session_id {
             let known = self.session_id.replace(id.to_string());
@@ -89,7 +90,7 @@ impl Translator {
         }
         match (line.status.as_deref(), line.compact_result.as_deref()) {
             (Some("compacting"), _) => out.emit(StatusChanged::new(Status::Compacting)),
-            // `compact_boundary` tells it with its figures.
+            // `compact_boundary` reports it with its figures.
             (None, Some("success")) => out.emit(Other::named("system/status")),
             (None, Some(_)) => plain(Status::Warning, "compact_result", message, out),
             (status, None) if status.is_some() || line.message.is_some() => {
@@ -101,7 +102,7 @@ impl Translator {
     }
 }
 
-/// The subtypes that say one thing, and the field that says it in words.
+/// Subtypes that carry one fact, and the field that has it as text.
 fn row(subtype: &str) -> Option<(Status, &'static str)> {
     Some(match subtype {
         "thinking_tokens" | "turn_starting" => (Status::Working, ""),
@@ -130,7 +131,7 @@ fn row(subtype: &str) -> Option<(Status, &'static str)> {
     })
 }
 
-/// A call of the model failed, and the agent will try it again: ten times, for minutes.
+/// A model call failed and the agent will retry it: ten times, for minutes.
 fn retry(line: &ApiRetry<'_>, message: Value<'_>, out: &mut Out<'_>) {
     let mut text = "the model's service failed".to_owned();
     if let Some(status) = line.error_status {

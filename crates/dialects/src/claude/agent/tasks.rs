@@ -1,5 +1,5 @@
-//! The list of tasks that Claude keeps without a terminal, where it has no `TodoWrite`: each call changes
-//! one, and the plan is all of them (fixture real-tasks).
+//! The task list that Claude keeps without a terminal, where it has no `TodoWrite`. Each call changes one
+//! task, and the plan is all of them (fixture real-tasks).
 
 use agentwire_protocol::Text;
 use agentwire_protocol::event::{PlanEntry, PlanStatus};
@@ -9,11 +9,11 @@ use crate::json::Value;
 /// How many tasks are remembered.
 const TASK_LIMIT: usize = 1024;
 
-/// How much of a task's words is kept.
+/// How much of a task's text is stored, in characters.
 const SUBJECT_LIMIT: usize = 4096;
 
-/// The tasks, as far as their changes were seen: those of an earlier process are known again when Claude
-/// lists them.
+/// The tasks, as far as their changes were seen. Those of an earlier process are unknown until Claude lists
+/// them.
 #[derive(Debug, Default)]
 pub(super) struct Tasks(Vec<Task>);
 
@@ -24,11 +24,11 @@ struct Task {
     status: PlanStatus,
 }
 
-/// What a call does to the list, if it goes well.
+/// What a call does to the list if it succeeds.
 #[derive(Debug)]
 pub(super) enum TaskCall {
     Create,
-    /// What it asks for; the result says only that it was done.
+    /// The requested change; the result only says that it was made.
     Update {
         subject: Option<String>,
         status: Option<String>,
@@ -37,7 +37,6 @@ pub(super) enum TaskCall {
 }
 
 impl TaskCall {
-    /// What a tool of that name is asked to do.
     pub(super) fn asked(name: &str, input: Value<'_>) -> Option<Self> {
         let text = |field| input.get(field).and_then(Value::string).map(|text| kept(&text));
         match name {
@@ -50,12 +49,12 @@ impl TaskCall {
 }
 
 impl Tasks {
-    /// Nothing is left of them: another conversation begins.
+    /// Forgets all tasks: another conversation starts.
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }
 
-    /// The whole list after a call with that result; nothing if the call did not change it.
+    /// The whole list after a call with that result; `None` if the call did not change it.
     pub(super) fn after(
         &mut self,
         call: TaskCall,

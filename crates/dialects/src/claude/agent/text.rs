@@ -1,5 +1,4 @@
-//! Text as the model writes it: deltas first, then the whole block, which says only what they did
-//! not.
+//! Text as the model writes it: deltas first, then the whole block, which adds only what they lacked.
 
 use agentwire_protocol::event::{TextChunk, ThinkingChunk, UsageReported};
 use agentwire_protocol::{MAIN_AGENT, Text, TokenUsage};
@@ -11,7 +10,7 @@ use crate::claude::wire::{self, Delta, Message, StreamEvent, StreamLine, Usage};
 use crate::json::Value;
 use crate::tape::{Agent, Out};
 
-/// How many agents may write at once, and how many blocks a message may have; of more, the oldest are
+/// How many agents may write at once, and how many blocks a message may have; beyond that, the oldest are
 /// forgotten.
 const LIMIT: usize = 256;
 
@@ -31,14 +30,13 @@ struct Stream {
 #[derive(Debug)]
 struct Block {
     index: u64,
-    /// Absent where the message has no name.
+    /// `None` if the message has no id.
     id: Option<String>,
     voice: Voice,
     said: Said,
     closed: bool,
 }
 
-/// In which voice a block speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Voice {
     Text,
@@ -62,12 +60,10 @@ impl Streams {
             });
             self.0.len() - 1
         });
-        // The entry was found or made above.
-        #[expect(clippy::indexing_slicing, reason = "the index is of an entry that exists")]
+        #[expect(clippy::indexing_slicing, reason = "the entry was found or added above")]
         &mut self.0[at]
     }
 
-    /// Whether that message came in pieces.
     pub(super) fn streamed(&self, message: &str) -> bool {
         self.0.iter().any(|stream| stream.message == message)
     }
@@ -120,7 +116,7 @@ impl Block {
     }
 }
 
-/// Text is told as thoughts are, but for their signature.
+/// Text is reported like thoughts, but without a signature.
 fn tell(voice: Voice, agent: &Agent<'_>, chunk: ThinkingChunk<'_>, out: &mut Out<'_>) {
     match voice {
         Voice::Text => {
@@ -173,7 +169,7 @@ impl Translator {
         }
     }
 
-    /// A block that starts again is a new one: the model's service was called again.
+    /// A block that starts again is a new one: the model API was called again.
     fn block_start(&mut self, agent: &Agent<'_>, event: &StreamEvent<'_>, out: &mut Out<'_>) {
         let block = event.content_block.and_then(Value::to::<wire::Block<'_>>).unwrap_or_default();
         let (voice, text) = match block.kind.as_deref() {
@@ -200,7 +196,7 @@ impl Translator {
         let (voice, text) = match (delta.kind.as_deref(), delta.text, delta.thinking) {
             (Some("text_delta"), Some(text), _) => (Voice::Text, text),
             (Some("thinking_delta"), _, Some(text)) => (Voice::Thinking, text),
-            // Input comes whole with the tool call, the signature with the whole block.
+            // Input arrives whole with the tool call, the signature with the whole block.
             _ => return out.keep("stream_event/content_block_delta"),
         };
         self.ensure_turn_of(agent, out);
@@ -220,7 +216,7 @@ impl Translator {
         }
     }
 
-    /// The whole block: what its deltas did not say.
+    /// Reports what the deltas of a whole block lacked.
     pub(super) fn say_whole(
         &mut self,
         agent: &Agent<'_>,
@@ -245,7 +241,7 @@ impl Translator {
         tell(voice, agent, chunk, out);
     }
 
-    /// That agent writes no more for now.
+    /// The agent stops writing for now.
     pub(super) fn close_stream(&mut self, agent: &str, out: &mut Out<'_>) {
         let mut streams = self.streams.0.iter_mut();
         if let Some(stream) = streams.find(|stream| stream.agent.id == *agent) {

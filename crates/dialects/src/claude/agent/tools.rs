@@ -1,4 +1,4 @@
-//! Tool calls: from the block that makes one to the block that has its result.
+//! Tool calls, from the block that makes one to the block that has its result.
 
 use agentwire_protocol::Text;
 use agentwire_protocol::event::{
@@ -13,20 +13,20 @@ use crate::claude::wire::{Block, ResultMeta};
 use crate::json::Value;
 use crate::tape::{Agent, Out};
 
-/// What is remembered of a tool call until its result.
+/// The state of a tool call until its result.
 #[derive(Debug, Default)]
 pub(super) struct ToolCall {
-    /// What it shall change; told when it has.
+    /// The intended change, reported once it is made.
     change: Option<Change>,
-    /// The plan it shall set; told when it has.
+    /// The intended plan, reported once it is set.
     plan: Option<Vec<PlanEntry<'static>>>,
-    /// What it does to the list of tasks.
+    /// What it does to the task list.
     task: Option<TaskCall>,
     /// Somebody refused it.
     denied: bool,
 }
 
-/// A result as it stands on the line.
+/// A result as it appears on the line.
 pub(super) struct ToolResult<'d> {
     pub(super) is_error: bool,
     pub(super) error: Option<Text<'d>>,
@@ -53,7 +53,7 @@ impl Translator {
             task: input.and_then(|input| TaskCall::asked(&name, input)),
             denied: false,
         };
-        // A line that comes again calls nothing.
+        // A repeated line makes no new call.
         if !self.tell_of(&id) || !self.ledger.open_tool(&id, agent, call) {
             return;
         }
@@ -64,7 +64,7 @@ impl Translator {
             agent,
             ToolStarted {
                 tool_id: Text::from(&*id),
-                // A server may call its tool `Bash`: the name stays the whole one.
+                // A server may name its tool `Bash`, so the name stays the full one.
                 tool_name: Text::from(&*name),
                 arguments: input.map(Value::json),
                 kind: if server.is_some() { ToolKind::Mcp } else { tool_kind(&name) },
@@ -97,7 +97,7 @@ impl Translator {
         }
     }
 
-    /// The result closes the call, whatever was asked about it, and the agent that it spawned.
+    /// The result closes the call, all requests about it, and the agent that it spawned.
     pub(super) fn tool_result(
         &mut self,
         agent: &Agent<'_>,
@@ -106,7 +106,7 @@ impl Translator {
         out: &mut Out<'_>,
     ) {
         let call = self.ledger.close_tool(id);
-        // A call that the end of its turn closed stays closed.
+        // A call that was closed by the end of its turn stays closed.
         if call.is_none() && !self.tell_of(id) {
             if !result.is_error {
                 out.ran(id, true);
@@ -128,7 +128,7 @@ impl Translator {
             (false, false) => None,
         };
         if structured.is_none() {
-            // The same once more, as a string or as blocks.
+            // The same content again, as a string or as blocks.
             result.structured.into_iter().for_each(Value::carried);
         }
         self.settle_by_result(id, &result.meta, failure, out);
@@ -190,19 +190,19 @@ impl Translator {
         }
     }
 
-    /// Whether that call was not told of yet; from now on it was.
+    /// Marks that call as reported; returns whether it was not yet.
     pub(super) fn tell_of(&mut self, id: &str) -> bool {
         !self.told_tools.has(id) && self.told_tools.add(id)
     }
 
-    /// Somebody refused that call; its result will say so less clearly.
+    /// Somebody refused that call. Its result will say so less clearly.
     pub(super) fn mark_denied(&mut self, id: &str) {
         if let Some(tool) = self.ledger.tool(id) {
             tool.memo.denied = true;
         }
     }
 
-    /// Why a tool did not run. New versions say it beside the result; what was interrupted is
+    /// Why a tool did not run. New versions say so next to the result. An interrupted call is
     /// `user-rejected` without a decision (`real-e2-interrupt-mid-tool`).
     fn not_run(
         &self,
@@ -212,7 +212,7 @@ impl Translator {
     ) -> Option<ToolFailure> {
         let decision = result.meta.decision.as_ref().and_then(|made| made.decision.as_deref());
         let text = text.map(Text::decode).unwrap_or_default();
-        // What was denied did not run, unless the result shows that it did.
+        // A denied call did not run, unless the result shows that it did.
         let has_run = accepted(&result.meta) || exit_code(&text).is_some();
         if decision == Some("reject") || (call.denied && !has_run) {
             return Some(ToolFailure::Denied);
@@ -223,7 +223,7 @@ impl Translator {
             Some(_) => return Some(ToolFailure::Invalid),
             None => {}
         }
-        // A call beside it failed, so this one was not made.
+        // A parallel call failed, so this one was not made.
         let is_cancelled = text.starts_with("<tool_use_error>Cancelled: ");
         let text = text.strip_prefix("<tool_use_error>").unwrap_or(&text);
         let text = text.strip_prefix("Error: ").unwrap_or(text);
@@ -241,7 +241,7 @@ impl Translator {
     }
 }
 
-/// Whether Claude says that the call was let run. What it does not let run has no such word
+/// Whether Claude reports that the call was allowed to run. Calls that were not have no such report
 /// (`real-c3-bash-permission-deny`, `real-c13-bash-fails`).
 fn accepted(meta: &ResultMeta<'_>) -> bool {
     meta.non_execution_kind.is_none()
@@ -258,12 +258,12 @@ fn display_name<'d>(meta: Value<'d>, id: &str) -> Option<Text<'d>> {
     metas.find(|meta| meta.get("id").is_some_and(|own| own.is(id)))?.read("display_name")
 }
 
-/// A picture stands in the result already.
+/// An image is already in the result.
 fn is_image(structured: Value<'_>) -> bool {
     structured.get("type").is_some_and(|kind| kind.is("image"))
 }
 
-/// The error without the tags that are for the model.
+/// The error without the tags meant for the model.
 fn unwrapped<'d>(text: &Text<'d>) -> Text<'d> {
     let words = text.decode();
     let inside = words
@@ -275,7 +275,7 @@ fn unwrapped<'d>(text: &Text<'d>) -> Text<'d> {
     }
 }
 
-/// A command that failed says `Exit code N` before its output.
+/// A failed command says `Exit code N` before its output.
 fn exit_code(words: &str) -> Option<i64> {
     words.strip_prefix("Exit code ")?.lines().next()?.trim().parse().ok()
 }

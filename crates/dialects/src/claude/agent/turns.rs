@@ -1,4 +1,4 @@
-//! Turns: which prompt began one, how it ended, what it used.
+//! Turns: which prompt started one, how it ended, what it used.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
@@ -18,11 +18,11 @@ use crate::tape::{Agent, Out};
 /// How many prompts may wait.
 const WAITING_LIMIT: usize = 4096;
 
-/// Prompts that were sent and have not begun a turn.
+/// Prompts that were sent and have not started a turn.
 #[derive(Debug, Default)]
 pub(super) struct Prompts {
     waiting: VecDeque<Sent>,
-    /// Those that the agent took from its queue since the last turn.
+    /// Prompts that the agent took from its queue since the last turn.
     taken: Vec<Sent>,
     /// A background task ended while no turn ran: the next turn is the agent's own.
     task_ended: bool,
@@ -30,7 +30,7 @@ pub(super) struct Prompts {
 
 #[derive(Debug)]
 struct Sent {
-    /// The agent tells the fate of those that have one.
+    /// The agent reports what becomes of prompts that have one.
     uuid: Option<String>,
     text: String,
 }
@@ -64,7 +64,7 @@ impl Prompts {
     fn next(&mut self, named: &[Cow<'_, str>]) -> Option<Work<'static>> {
         let mut prompts = std::mem::take(&mut self.taken);
         prompts.extend(named.iter().filter_map(|uuid| self.remove(uuid)));
-        // Old versions do not tell the fate of prompts: the oldest is next.
+        // Old versions do not report what becomes of prompts: the oldest is next.
         if prompts.is_empty() && !self.task_ended {
             prompts.extend(self.waiting.pop_front());
         }
@@ -78,7 +78,7 @@ impl Prompts {
 /// The running totals of the process.
 #[derive(Debug, Default)]
 pub(super) struct Totals {
-    /// What stands in the first totals belongs to the past.
+    /// The first totals include usage from before this process.
     resumed: bool,
     cost_usd: Option<f64>,
     models: BTreeMap<String, (TokenUsage, Option<f64>)>,
@@ -96,7 +96,7 @@ impl Totals {
         Self { resumed, ..Self::default() }
     }
 
-    /// The difference to the last result, as the agent tells it or as we count.
+    /// The difference from the last result, as the agent reports it or as we count.
     fn spent(&mut self, outcome: &Outcome<'_>) -> Spent {
         let first_of_resumed = std::mem::take(&mut self.resumed);
         let totals = model_usages(outcome.model_usage);
@@ -114,7 +114,7 @@ impl Totals {
                 models.iter().filter_map(|model| model.cost_usd).fold(0.0, |sum, cost| sum + cost),
             ),
             (Some(_), None) if first_of_resumed => None,
-            // A total that went back began anew (`/clear`).
+            // A total that decreased has started over (`/clear`).
             (Some(total), None) if total < earlier => Some(total),
             (Some(total), None) => Some(total - earlier),
             (None, _) => None,
@@ -145,7 +145,7 @@ impl Totals {
 }
 
 impl Translator {
-    /// A turn starts, unless one runs.
+    /// Starts a turn, unless one is running.
     pub(super) fn begin_turn(&mut self, named: &[Cow<'_, str>], out: &mut Out<'_>) {
         if self.ledger.turn_is_open() {
             return;
@@ -166,23 +166,27 @@ impl Translator {
         self.begin_turn(&[], out);
     }
 
-    /// The process is over: what it was sent and never began has failed.
+    /// The process ended: prompts that never started a turn have failed.
     pub(super) fn fail_prompts(&mut self, reason: TurnFailure, out: &mut Out<'_>) {
         let prompts = std::mem::take(&mut self.prompts);
         for sent in prompts.taken.into_iter().chain(prompts.waiting) {
             self.ledger.start_turn(out, Some(Work::from(sent)), TurnOrigin::Prompt);
-            self.ledger.fail_turn(out, reason, Text::from("the agent ended before the turn began"));
+            self.ledger.fail_turn(
+                out,
+                reason,
+                Text::from("the agent ended before the turn started"),
+            );
         }
     }
 
-    /// Subagents in the background speak between turns too.
+    /// Subagents in the background also speak between turns, and start none.
     pub(super) fn ensure_turn_of(&mut self, agent: &Agent<'_>, out: &mut Out<'_>) {
         if agent.parent.is_none() {
             self.ensure_turn(out);
         }
     }
 
-    /// `command_lifecycle`: the fate of a prompt. One that is taken while a turn runs joins it.
+    /// `command_lifecycle`: what becomes of a prompt. One that is taken while a turn runs joins that turn.
     pub(super) fn lifecycle(&mut self, line: Lifecycle<'_>, out: &mut Out<'_>) {
         let (Some(uuid), Some(state)) = (line.command_uuid, line.state) else { return };
         let status = StatusChanged::new(Status::Queue)
@@ -262,8 +266,8 @@ impl Translator {
         );
     }
 
-    /// A failed call of the model is told as `success` with `is_error`, and a turn that a prompt cut
-    /// off as `success` without (`real-m6-priority-now`).
+    /// A failed model call is reported as `success` with `is_error`, and a turn that a prompt cut off as
+    /// `success` without it (`real-m6-priority-now`).
     fn failure(&self, outcome: &Outcome<'_>) -> Option<TurnFailure> {
         if outcome.terminal_reason.as_deref().is_some_and(|why| why.starts_with("aborted")) {
             return Some(TurnFailure::Interrupted);
@@ -281,7 +285,7 @@ impl Translator {
     }
 }
 
-/// Diagnostics are the agent's internal matter and are not shown.
+/// Leaves out diagnostics, which are internal to the agent.
 fn error_of<'d>(outcome: &Outcome<'d>) -> Text<'d> {
     let errors = outcome.errors.iter().flatten();
     let shown: Vec<&str> =
@@ -300,7 +304,7 @@ pub(super) fn usage(usage: &Usage<'_>) -> TokenUsage {
     merged(&TokenUsage::default(), usage)
 }
 
-/// The usage so far with what a later count says.
+/// The usage so far, updated by a later count.
 pub(super) fn merged(earlier: &TokenUsage, now: &Usage<'_>) -> TokenUsage {
     let thinking = now.details.as_ref().and_then(|details| details.thinking_tokens);
     total(TokenUsage {
@@ -313,12 +317,12 @@ pub(super) fn merged(earlier: &TokenUsage, now: &Usage<'_>) -> TokenUsage {
     })
 }
 
-/// What a call of the model was given.
+/// The tokens that a model call was given.
 pub(super) fn context_used(usage: &TokenUsage) -> u64 {
     usage.total_tokens.saturating_sub(usage.output_tokens)
 }
 
-/// Cached input is counted beside the input.
+/// Cached input is counted in addition to the input.
 fn total(usage: TokenUsage) -> TokenUsage {
     let parts = [
         Some(usage.input_tokens),

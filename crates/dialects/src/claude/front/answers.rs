@@ -1,4 +1,4 @@
-//! The client's answers to what the agent asked.
+//! The client's answers to the agent's requests.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,6 @@ use super::{ClaudeFront, Stage, Then, control};
 use crate::claude::permission::{self, Updates};
 use crate::front::Outbox;
 
-/// An answer of the client.
 pub(super) struct Answer {
     pub(super) id: String,
     said: Result<Json<'static>, String>,
@@ -43,7 +42,7 @@ struct CallbackResponse {
     payload: Option<Json<'static>>,
 }
 
-/// What a permission that is allowed may have, by the names of both wires.
+/// The fields that an answer that allows may have, by the names of both wires.
 const FIELDS: [&str; 10] = [
     "behavior",
     "updatedInput",
@@ -57,7 +56,7 @@ const FIELDS: [&str; 10] = [
     "decisionClassification",
 ];
 
-/// What a permission is answered with; both wires' names.
+/// The answer to a permission, by the names of both wires.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Permission {
@@ -90,7 +89,7 @@ impl Answer {
         Ok(Self { id: line.id, said: Ok(line.payload.unwrap_or(Json::EMPTY)) })
     }
 
-    /// The answer as a settlement of what was shown, and the mode that it sets.
+    /// The answer as a settlement of the request that was shown, and the mode that it sets.
     pub(super) fn settlement(&self, shown: &Shown) -> (Settlement, Option<String>) {
         let id = self.id.as_str();
         let said = match &self.said {
@@ -109,7 +108,7 @@ impl Answer {
 }
 
 impl ClaudeFront {
-    /// A request is over.
+    /// A request was settled.
     pub(super) fn settled(&mut self, settled: &RequestSettled<'_>, out: &mut Outbox) {
         let id = settled.request_id.decode();
         self.raised.retain(|(raised, ..)| *raised != id);
@@ -120,14 +119,13 @@ impl ClaudeFront {
         }
     }
 
-    /// The client answers.
     pub(super) fn answer(&mut self, answer: Answer, out: &mut Outbox) {
         let Stage::Running(session) = self.stage.clone() else { return };
-        // An answer to what was never asked, or is over, is passed over as Claude does.
+        // An answer to a request that was never shown, or is settled, is ignored, as Claude does.
         let Some(shown) = self.shown.get_mut(&answer.id) else { return };
         shown.is_answered = true;
         let (settlement, mode) = answer.settlement(shown);
-        // The session itself sees to the modes of an agent that speaks Claude's words.
+        // For an agent that speaks Claude's wire, the session itself handles modes.
         let rules = settlement.updated_permissions.as_ref();
         let modes = rules.map(permission::modes).unwrap_or_default();
         let (settlement, mode) = match mode.iter().chain(&modes).any(|mode| self.is_bypass(mode)) {
@@ -143,7 +141,7 @@ impl ClaudeFront {
         self.calls.insert(call, Then::Settle(answer.id));
     }
 
-    /// An answer that the agent cannot take: it must not wait for ever for another.
+    /// The agent did not accept the answer. It must not wait forever for another.
     pub(super) fn not_settled(&mut self, id: &str, error: &GatewayError, out: &mut Outbox) {
         let over = matches!(error.code, ErrorCode::RequestSettled | ErrorCode::RequestNotFound);
         let Stage::Running(session) = self.stage.clone() else { return };
@@ -151,7 +149,7 @@ impl ClaudeFront {
         if std::mem::replace(&mut shown.is_refused, true) {
             return;
         }
-        // Of a hook too: Claude would take an error for no opinion, and run the tool.
+        // Deny hooks too: Claude would treat an error as no opinion, and run the tool.
         let settlement = Settlement::deny(id, error.message.clone());
         let call = out.command(&session, Command::Settle(settlement));
         self.calls.insert(call, Then::Settle(id.to_owned()));
@@ -166,10 +164,10 @@ fn decision(
     let fields: BTreeMap<String, Json<'_>> = said.read().unwrap_or_default();
     let said: Permission =
         said.read().map_err(|error| format!("failed to read the answer: {error}"))?;
-    // A name that is misspelt must not run the tool with what it was to change.
+    // A misspelled field must not run the tool with the input that it was meant to change.
     let unknown = fields.keys().find(|name| !FIELDS.contains(&name.as_str()));
     if let (Some(Behavior::Allow), Some(unknown)) = (said.behavior, unknown) {
-        return Err(format!("the answer has a field that is not known: {unknown}"));
+        return Err(format!("the answer has an unknown field: {unknown}"));
     }
     let settlement = match said.behavior {
         // Silence never allows.

@@ -1,4 +1,4 @@
-//! What the client asks of the program: model, mode, interrupt, and the rest.
+//! The client's control requests: model, mode, interrupt, and the rest.
 
 use std::collections::BTreeMap;
 
@@ -12,18 +12,17 @@ use crate::front::{Outbox, Reply};
 
 pub(super) type Fields = BTreeMap<String, Json<'static>>;
 
-/// What Claude says to whoever wants nothing to be asked and has not said so from the start.
+/// What Claude says to a client that wants the mode in which nothing is asked and did not say so at launch.
 pub(super) const NO_BYPASS: &str = "Cannot set permission mode to bypassPermissions because the \
     session was not launched with --dangerously-skip-permissions";
 
-/// What Claude's answer to `initialize` has that other agents are asked for one by one.
+/// Parts of Claude's answer to `initialize` that other agents are asked for one by one.
 const INQUIRIES: [(&str, &str); 3] =
     [("models", "supportedModels"), ("commands", "supportedCommands"), ("account", "accountInfo")];
 
-/// A control request of the client.
 #[derive(Clone, Debug)]
 pub(super) struct Control {
-    /// The client's id of it.
+    /// The client's id for it.
     pub(super) id: String,
     pub(super) subtype: String,
     request: Json<'static>,
@@ -70,18 +69,18 @@ impl Control {
     }
 }
 
-/// The id of a line that cannot be read otherwise, if that much can be.
+/// The id of a line that cannot be read otherwise, if at least that can be.
 pub(super) fn id(line: &[u8]) -> String {
     let id: Option<Id> = serde_json::from_slice(line).ok();
     id.and_then(|id| id.request_id).unwrap_or_default()
 }
 
-/// The request cannot be done.
+/// Answers a request with an error.
 pub(super) fn fail(id: &str, error: &str, out: &mut Outbox) {
     fail_with(id, error, None, out);
 }
 
-/// The request cannot be done; with Claude's word for it.
+/// Answers a request with an error and Claude's code for it.
 fn fail_with(id: &str, error: &str, code: Option<&str>, out: &mut Outbox) {
     let mut response = json!({ "subtype": "error", "request_id": id, "error": error });
     if let (Some(code), Some(fields)) = (code, response.as_object_mut()) {
@@ -90,7 +89,7 @@ fn fail_with(id: &str, error: &str, code: Option<&str>, out: &mut Outbox) {
     out.say_json(&Response { kind: "control_response", response });
 }
 
-/// Claude's word for the error, where Claude gave one.
+/// Claude's code for the error, if Claude gave one.
 fn error_code(error: &GatewayError) -> Option<String> {
     #[derive(Deserialize)]
     struct Details {
@@ -105,7 +104,7 @@ fn succeed(id: &str, response: Json<'static>, out: &mut Outbox) {
 }
 
 impl ClaudeFront {
-    /// Asks the session for what the client wants.
+    /// Sends the client's request to the session.
     pub(super) fn control(&mut self, session: &SessionId, control: Control, out: &mut Outbox) {
         let fields = control.fields();
         let text = |name: &str| fields.get(name).and_then(|value| value.read::<String>().ok());
@@ -153,14 +152,14 @@ impl ClaudeFront {
                 }
                 None => return fail(&control.id, "rewind_files needs a user_message_id", out),
             },
-            // Whoever speaks Claude's own wire knows what is meant.
+            // An agent that speaks Claude's own wire knows what is meant.
             _ => query("control", vec![control.request.clone()]),
         };
         let call = out.command(session, command);
         self.calls.insert(call, Then::Control(control));
     }
 
-    /// The session has done it, or not.
+    /// Answers the client with the session's reply.
     pub(super) fn replied(
         &mut self,
         control: Control,
@@ -172,7 +171,7 @@ impl ClaudeFront {
         let done = match reply {
             Ok(Reply::Done(done)) => done,
             Ok(_) => Json::EMPTY,
-            // It has none, or has not started yet and cannot say.
+            // The agent has no greeting, or has not started yet and cannot give one.
             Err(error)
                 if subtype == "initialize"
                     && matches!(error.code, ErrorCode::Unsupported | ErrorCode::Conflict) =>
@@ -202,7 +201,7 @@ impl ClaudeFront {
         succeed(id, response, out);
     }
 
-    /// The MCP servers: what the agent tells of them when it is asked, and what else is known.
+    /// The MCP servers: those that the agent reports when asked, and any others that are known.
     fn servers(&self, told: &Json<'_>) -> Vec<Value> {
         let mut servers: Vec<Value> = told.read().unwrap_or_default();
         if self.renderer.speaks_claude() {
@@ -216,13 +215,13 @@ impl ClaudeFront {
         servers
     }
 
-    /// Whether that is a mode in which nothing is asked, which the client may not set.
+    /// Whether this is the mode in which nothing is asked, and the client may not set it.
     pub(super) fn is_bypass(&self, mode: &str) -> bool {
         let launched = self.options.new.config.permission_mode.as_deref();
         mode == "bypassPermissions" && !self.options.may_bypass && launched != Some(mode)
     }
 
-    /// Asks an agent that has no greeting for what would stand in it.
+    /// Asks an agent that has no greeting for what one would contain.
     fn inquire(&mut self, id: String, out: &mut Outbox) {
         self.greetings.push(id);
         if let Stage::Running(session) = &self.stage {
@@ -236,7 +235,7 @@ impl ClaudeFront {
         self.greet(out);
     }
 
-    /// The agent has told something of itself, or has nothing to tell.
+    /// The agent reported something about itself, or has nothing to report.
     pub(super) fn learned(
         &mut self,
         of: &'static str,
@@ -255,7 +254,7 @@ impl ClaudeFront {
         self.greet(out);
     }
 
-    /// How full the context is, in the fields that clients look at.
+    /// How full the context is, in the fields that clients read.
     fn context_usage(&self) -> Json<'static> {
         let used = self.usage.context_used.unwrap_or(0);
         let size = self.usage.context_size.unwrap_or(0);
@@ -271,13 +270,13 @@ impl ClaudeFront {
         }))
     }
 
-    /// The agent has said what it is, as far as it says.
+    /// The agent has reported what it is, as far as it does.
     pub(super) fn ready(&mut self, out: &mut Outbox) {
         self.is_ready = true;
         self.greet(out);
     }
 
-    /// Those who asked what the agent is are told, once it is known.
+    /// Answers the clients' greetings once it is known what the agent is.
     pub(super) fn greet(&mut self, out: &mut Outbox) {
         if (!self.is_ready || self.inquiries > 0) && !self.starts_later {
             return;
@@ -308,7 +307,7 @@ impl ClaudeFront {
 }
 
 impl ClaudeFront {
-    /// The models that the agent has; if it does not tell, the one that it runs with.
+    /// The agent's models; if it reports none, the one that it runs with.
     fn models(&self) -> Json<'static> {
         let told = models(&self.info.models);
         let own = self.info.model.as_ref().map(|model| model.to_string());
@@ -319,7 +318,7 @@ impl ClaudeFront {
     }
 }
 
-/// What Claude itself said to `initialize`, with what clients demand of newer versions.
+/// Claude's own answer to `initialize`, plus a field that clients expect of newer versions.
 fn greeting(said: Json<'static>) -> Json<'static> {
     let Ok(mut fields) = said.read::<Fields>() else { return said };
     if fields.contains_key("hook_on_failure_supported") {
@@ -329,7 +328,7 @@ fn greeting(said: Json<'static>) -> Json<'static> {
     Json::of(&fields)
 }
 
-/// The agent's own answer; where it says nothing, what was asked for.
+/// The agent's own answer, or the requested value if the answer is empty.
 fn with(done: Json<'static>, name: &str, control: &Control) -> Json<'static> {
     match control.fields().remove(name) {
         Some(value) if done.get() == "{}" => Json::of(&BTreeMap::from([(name, value)])),
@@ -337,7 +336,7 @@ fn with(done: Json<'static>, name: &str, control: &Control) -> Json<'static> {
     }
 }
 
-/// What becomes of the prompts that wait, in Claude's words.
+/// What becomes of waiting prompts, in Claude's format.
 fn interrupted(done: &Json<'_>) -> Json<'static> {
     let mut fields: Fields = done.read().unwrap_or_default();
     let queued = fields.remove("stillQueued").unwrap_or(Json::trusted("[]"));
@@ -346,7 +345,7 @@ fn interrupted(done: &Json<'_>) -> Json<'static> {
     Json::of(&response)
 }
 
-/// Commands as Claude lists them, whoever has them.
+/// Any agent's commands, as Claude lists them.
 fn commands(told: &Option<Json<'static>>) -> Json<'static> {
     let list = listed(told, |command| {
         let name = text(command, &["name", "id", "value"])?;
@@ -356,7 +355,7 @@ fn commands(told: &Option<Json<'static>>) -> Json<'static> {
     Json::of(&list)
 }
 
-/// Models as Claude lists them, whoever has them.
+/// Any agent's models, as Claude lists them.
 fn models(told: &Option<Json<'static>>) -> Json<'static> {
     let list = listed(told, |model| {
         let value = text(model, &["value", "modelId", "id", "model", "name"])?;
@@ -367,8 +366,8 @@ fn models(told: &Option<Json<'static>>) -> Json<'static> {
     Json::of(&list)
 }
 
-/// What becomes of each entry of a list. It may be the whole, or stand in an object as ACP agents tell
-/// their choices, and there in groups.
+/// Maps each entry of a list. The list is the whole value, or part of an object as ACP agents report their
+/// choices, possibly in groups.
 fn listed(told: &Option<Json<'static>>, each: impl Fn(&Value) -> Option<Value>) -> Vec<Value> {
     let told: Value = told.as_ref().and_then(|told| told.read().ok()).unwrap_or_default();
     let choices = ["availableModels", "options"];
@@ -384,7 +383,7 @@ fn listed(told: &Option<Json<'static>>, each: impl Fn(&Value) -> Option<Value>) 
     entries.filter_map(each).collect()
 }
 
-/// The first of these fields that is a text.
+/// The first of these fields that is a string.
 fn text<'v>(entry: &'v Value, names: &[&str]) -> Option<&'v str> {
     names.iter().find_map(|name| entry.get(name)?.as_str())
 }

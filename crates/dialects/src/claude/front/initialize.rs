@@ -1,4 +1,4 @@
-//! What a client says first: its hooks, prompts and servers, as the session's configuration.
+//! The client's `initialize`: its hooks, prompts and servers, as the session's configuration.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ type Fields = BTreeMap<String, Json<'static>>;
 pub(super) enum Flavour {
     /// By `control_request`, as the real program does.
     Control,
-    /// By `callback.request`, as the specification has it.
+    /// By `callback.request`, as in the specification.
     Callback,
 }
 
@@ -32,8 +32,8 @@ struct Matcher {
     on_failure: Option<String>,
 }
 
-/// Puts what `initialize` says into the configuration. Whoever uses the specification's names is spoken
-/// to in its words.
+/// Applies `initialize` to the configuration. A client that uses the specification's names is asked in the
+/// specification's format.
 pub(super) fn apply(fields: &Fields, config: &mut SessionConfig) -> Result<Flavour, String> {
     let mut flavour = Flavour::Control;
     let mut native = config.native_options.take().unwrap_or_default();
@@ -55,7 +55,7 @@ pub(super) fn apply(fields: &Fields, config: &mut SessionConfig) -> Result<Flavo
                 let agents: BTreeMap<String, AgentDefinition> = read(name, value)?;
                 if !agents.is_empty() {
                     config.agents = Some(agents);
-                    // An agent may have more to it than we know.
+                    // A definition may have fields that we do not know.
                     native.insert(name.clone(), value.clone());
                 }
             }
@@ -106,7 +106,7 @@ fn hooks(value: &Json<'_>) -> Result<Option<BTreeMap<String, Vec<HookMatcher>>>,
     Ok((!hooks.is_empty()).then_some(hooks))
 }
 
-/// A list of texts, of which there is one.
+/// A string, or a list of strings, which has one in practice.
 fn system_prompt(value: &Json<'_>) -> Result<String, String> {
     match value.read::<String>() {
         Ok(text) => Ok(text),

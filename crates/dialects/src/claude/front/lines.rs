@@ -1,4 +1,4 @@
-//! What the client said, line by line.
+//! Parses the client's lines.
 
 use agentwire_protocol::{Json, Prompt};
 use serde::Deserialize;
@@ -8,30 +8,29 @@ use super::control::{Control, Fields};
 use super::prompt;
 use crate::json::repair;
 
-/// What the client said.
 pub(super) enum Said {
     Prompt(Prompt, Option<Json<'static>>),
     Control(Control, Fields),
     Answer(Answer),
-    /// Heartbeats, requests taken back, and what newer clients say.
+    /// Heartbeats, withdrawn requests, and messages of newer clients.
     Nothing,
 }
 
 /// A line that cannot be read.
 pub(super) struct Unread {
     pub(super) why: String,
-    /// It was to be a prompt: somebody waits for its result.
+    /// It was meant to be a prompt: somebody waits for its result.
     pub(super) is_prompt: bool,
 }
 
-/// What every line has.
 #[derive(Deserialize)]
 struct Head {
     #[serde(rename = "type")]
     kind: String,
 }
 
-/// Reads a line. One that only some parsers take, as with half of a surrogate pair, is mended first.
+/// Reads a line. One that only some parsers accept, such as one with half a surrogate pair, is repaired
+/// first.
 pub(super) fn read(text: &str, replays: bool, keeps_form: bool) -> Result<Said, Unread> {
     strict(text, replays, keeps_form).or_else(|unread| match repair(text) {
         Ok(mended) => strict(&mended, replays, keeps_form),

@@ -1,4 +1,4 @@
-//! A user message of the client, as a prompt.
+//! A user message from the client, as a prompt.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,8 @@ use serde::Deserialize;
 
 type Fields = BTreeMap<String, Json<'static>>;
 
-/// What a user message has that a prompt has too, or that says nothing here: the wire has one session.
+/// Fields of a user message that a prompt has too, or that mean nothing here because the wire has one
+/// session.
 const KNOWN: [&str; 5] = ["type", "message", "uuid", "session_id", "parent_tool_use_id"];
 
 #[derive(Deserialize)]
@@ -36,7 +37,7 @@ struct Source {
     data: Option<String>,
 }
 
-/// Reads a `user` line. `keeps_form`: the agent takes content blocks, and gets them as they are.
+/// Reads a `user` line. `keeps_form`: the agent accepts content blocks, and gets them unchanged.
 pub(super) fn read(line: &str, keeps_form: bool) -> Result<Prompt, String> {
     let unread = |error| format!("failed to read the user message: {error}");
     let mut fields: Fields = serde_json::from_str(line).map_err(unread)?;
@@ -57,7 +58,7 @@ pub(super) fn read(line: &str, keeps_form: bool) -> Result<Prompt, String> {
     })
 }
 
-/// The message of a `user` line, as it is.
+/// The message of a `user` line, unchanged.
 pub(super) fn message(line: &str) -> Option<Json<'static>> {
     #[derive(Deserialize)]
     struct Line {
@@ -74,7 +75,7 @@ pub(crate) fn content(content: Json<'static>, keeps_form: bool) -> Result<Prompt
     let unread = |error| format!("failed to read the user message's content: {error}");
     let mut prompt = Prompt::default();
     let mut texts = Vec::new();
-    // Whether text and images tell all of it, and whether they tell it in the same form.
+    // Whether text and images carry all of the content, and whether they keep its form.
     let (mut is_all, mut is_form) = (true, true);
     for block in content.read::<Vec<Json<'static>>>().map_err(unread)? {
         let fields = block.read::<Fields>().map_err(unread)?.len();
@@ -82,7 +83,7 @@ pub(crate) fn content(content: Json<'static>, keeps_form: bool) -> Result<Prompt
         is_form &= fields == 2;
         match (kind.as_str(), text, source.and_then(|source| source.read::<Source>().ok())) {
             ("text", Some(text), _) => {
-                // Text after an image would come before it.
+                // Text after an image would move in front of it.
                 is_form &= texts.is_empty() && prompt.images.is_empty();
                 texts.push(text);
             }

@@ -1,4 +1,4 @@
-//! What the agent asks, put to the client in Claude's words.
+//! Puts the agent's requests to the client, in Claude's format.
 
 use std::collections::BTreeMap;
 
@@ -11,20 +11,19 @@ use super::{ClaudeFront, Stage, Then};
 use crate::claude::permission;
 use crate::front::Outbox;
 
-/// What the client was asked.
+/// A request that was put to the client.
 #[derive(Clone, Debug)]
 pub(super) struct Shown {
     pub(super) kind: RequestKind,
-    /// It was asked in the agent's own words, and is answered in them.
+    /// It was asked in the agent's own format, and is answered in it.
     pub(super) is_native: bool,
-    /// The tool, and what it is to run with, as they were shown.
+    /// The tool and its input, as they were shown.
     pub(super) tool: String,
     pub(super) input: Json<'static>,
-    /// By question, the key of its answer.
+    /// The text of each question, with the key of its answer.
     pub(super) keys: Vec<(String, String)>,
-    /// The client has answered.
     pub(super) is_answered: bool,
-    /// Its answer was none that the agent could take.
+    /// The agent did not accept the client's answer.
     pub(super) is_refused: bool,
 }
 
@@ -97,7 +96,7 @@ impl ClaudeFront {
         self.raised.push((id, line.get().as_bytes().to_vec(), shown));
     }
 
-    /// The tool and its input as Claude would have them. A question is a tool of its own.
+    /// The tool and its input as Claude would have them. A question is its own tool.
     fn tool(&self, request: &RequestRaised<'_>) -> (String, Json<'static>) {
         match request.kind {
             RequestKind::Question => {
@@ -109,7 +108,7 @@ impl ClaudeFront {
         }
     }
 
-    /// Whether the client has not said that it answers such things.
+    /// Whether the client has not said that it answers such requests.
     fn is_for_nobody(&self, request: &RequestRaised<'_>) -> bool {
         match request.kind {
             RequestKind::Permission | RequestKind::Question => !self.options.asks_client,
@@ -118,7 +117,7 @@ impl ClaudeFront {
     }
 }
 
-/// The agent's own words, if they are Claude's.
+/// The agent's own line, if it speaks Claude's wire.
 fn native_line<'e>(event: &'e Event<'_>) -> Option<&'e str> {
     event.native.iter().find_map(|native| {
         let NativeLine::Json(json) = &native.line else { return None };
@@ -128,7 +127,7 @@ fn native_line<'e>(event: &'e Event<'_>) -> Option<&'e str> {
     })
 }
 
-/// The agent's own words, but for what "always" would keep: that is the gateway's to say.
+/// The agent's own line, except for what "always" would remember: the gateway decides that.
 fn offered<'l>(line: &'l str, request: &RequestRaised<'_>) -> Json<'l> {
     const SUGGESTIONS: &str = "permission_suggestions";
     let line = Json::trusted(line);
@@ -174,7 +173,7 @@ fn control_request<'r>(
             if request.input_is_fixed {
                 fields.insert("input_is_fixed", Json::of(&true));
             }
-            // A client may demand one.
+            // A client may require one.
             let id = request.tool_use_id.as_ref().unwrap_or(&request.request_id);
             fields.insert("tool_use_id", Json::of(id));
         }
@@ -204,7 +203,7 @@ fn control_request<'r>(
     fields
 }
 
-/// Why it is asked.
+/// The fields that say why the agent asks.
 fn reasons(request: &RequestRaised<'_>) -> Vec<(&'static str, Json<'static>)> {
     let words = [
         ("description", request.title.as_ref().or(request.message.as_ref())),

@@ -1,4 +1,4 @@
-//! What agents do: tool calls, changed files, plans, subagents. All of it is told as tool calls.
+//! Renders what agents do: tool calls, changed files, plans, subagents. All of it becomes tool calls.
 
 use agentwire_protocol::event::{
     AgentFinished, AgentOutcome, AgentSpawned, FileChanged, PlanUpdated, RequestKind,
@@ -28,7 +28,7 @@ impl Renderer {
         self.call(Tool::started(agent, tool), voice);
     }
 
-    /// From now on a call is what was asked for. A question is a call of Claude's.
+    /// From now on a call shows what permission was asked for. A question becomes a call of Claude's.
     pub(super) fn request_raised(
         &mut self,
         agent: &str,
@@ -55,7 +55,7 @@ impl Renderer {
         }
     }
 
-    /// A question that was shown as a call has its result.
+    /// A question that was shown as a call gets its result.
     pub(super) fn request_settled(&mut self, settled: &RequestSettled<'_>, voice: &mut Voice<'_>) {
         let id = self.questions.remove(&*settled.request_id.decode());
         let Some(tool) = id.and_then(|id| self.close(&id)) else { return };
@@ -64,7 +64,7 @@ impl Renderer {
                 ("User has answered your questions.", false)
             }
             RequestOutcome::Denied => ("The user did not answer.", true),
-            RequestOutcome::Withdrawn => ("The question was taken back.", true),
+            RequestOutcome::Withdrawn => ("The question was withdrawn.", true),
         };
         let reason = settled.reason.as_ref().filter(|_| is_error).map(Text::decode);
         let given = Given::words(reason.as_deref().unwrap_or(words), is_error);
@@ -98,7 +98,7 @@ impl Renderer {
         self.give(&tool, &given, voice);
     }
 
-    /// The turn ends: what the main agent still does is cut off.
+    /// The turn ends: running calls of the main agent are cut off.
     pub(super) fn cut_tools(&mut self, voice: &mut Voice<'_>) {
         let is_cut = |tool: &mut Tool| tool.agent == MAIN_AGENT;
         let cut: Vec<Tool> = self.tools.extract_if(.., is_cut).collect();
@@ -109,7 +109,7 @@ impl Renderer {
         }
     }
 
-    /// A change that no call has shown is told as the call of Claude's that makes it.
+    /// A change that no call has shown is rendered as the call with which Claude would make it.
     pub(super) fn file_changed(
         &mut self,
         agent: &str,
@@ -158,7 +158,7 @@ impl Renderer {
         self.call_and_give(agent, "TodoWrite", plan::input(&todos), &given, voice);
     }
 
-    /// A subagent is the call that spawned it; where there was none, it is told as one.
+    /// A subagent is the call that spawned it. If there was none, one is rendered.
     pub(super) fn agent_spawned(
         &mut self,
         agent: &str,
@@ -176,7 +176,7 @@ impl Renderer {
             self.call_agent(agent, parent, spawned, voice);
         }
         if let Some(prompt) = spawned.prompt.as_ref().filter(|_| self.called.has(agent)) {
-            // It may be told of late, when the agent has spoken already.
+            // It may be reported late, after the agent has spoken.
             self.speakers.of(agent, voice).end_message(voice);
             user(UserBlock::Text { text: &prompt.decode() }, agent, None, voice);
         }
@@ -221,7 +221,7 @@ impl Renderer {
             let is_error = finished.outcome != AgentOutcome::Completed;
             self.give(&tool, &Given::words(&words, is_error), voice);
         } else if self.background.has(agent) {
-            // Its call is over since it was spawned.
+            // Its call ended when it was spawned.
             let notice = TaskNotification {
                 task_id: agent,
                 tool_use_id: agent,
@@ -233,7 +233,6 @@ impl Renderer {
         }
     }
 
-    /// Shows a call.
     fn call(&mut self, mut tool: Tool, voice: &mut Voice<'_>) {
         let is_open = self.tools.iter().any(|open| open.id == tool.id);
         if is_open || self.tools.len() >= OPEN_LIMIT || !self.may_speak(&tool.agent) {
@@ -257,7 +256,7 @@ impl Renderer {
         Some(self.tools.remove(at))
     }
 
-    /// Shows the result of a call. Only then is the model's message known to be over.
+    /// Shows the result of a call. Only then is the model's message known to be complete.
     fn give(&mut self, tool: &Tool, given: &Given<'_>, voice: &mut Voice<'_>) {
         let speaker = self.speakers.of(&tool.agent, voice);
         speaker.end_message(voice);
@@ -265,7 +264,7 @@ impl Renderer {
         tool_result(&tool.id, &tool.agent, given, voice);
     }
 
-    /// Shows a call of ours and its result.
+    /// Shows a call that the agent did not make, and its result.
     fn call_and_give(
         &mut self,
         agent: &str,
@@ -275,7 +274,7 @@ impl Renderer {
         voice: &mut Voice<'_>,
     ) {
         let id = voice.id("toolu_");
-        // The model did not say it: a message that this cuts goes on after it.
+        // The model did not write this: a message that it interrupts continues after it.
         let speaker = self.speakers.of(agent, voice);
         let goes_on = speaker.goes_on || speaker.is_in_message();
         speaker.goes_on = true;
@@ -287,7 +286,7 @@ impl Renderer {
     }
 }
 
-/// What a subagent is called with.
+/// The input of a call that spawns a subagent.
 #[derive(Serialize)]
 struct Task {
     description: String,

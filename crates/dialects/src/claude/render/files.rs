@@ -1,4 +1,4 @@
-//! Changed files as the calls of Claude's that would have changed them so.
+//! Changed files, as the calls with which Claude would have changed them.
 
 use agentwire_protocol::Json;
 use agentwire_protocol::event::{FileChangeType, FileChanged};
@@ -12,8 +12,8 @@ pub(in crate::claude) struct Edit {
     pub(super) structured: Json<'static>,
 }
 
-/// The calls that tell of this change: a `Write` of a new file, an `Edit` for each passage of an old
-/// one. Claude has no tool that deletes, and a change of which only the path is known tells nothing.
+/// The calls that show this change: a `Write` for a new file, an `Edit` for each passage of an existing
+/// one. Claude has no tool that deletes, and a change of which only the path is known shows nothing.
 pub(in crate::claude) fn edits(change: &FileChanged<'_>) -> Vec<Edit> {
     let path = &*change.file_path.decode();
     let before = change.before.as_ref().map(|text| text.decode());
@@ -77,20 +77,19 @@ fn edit(path: &str, old: &str, new: &str, before: Option<&str>, patch: &[Patch<'
     }
 }
 
-/// One passage of a unified diff.
 struct Hunk<'d> {
-    /// Where it stands, where the diff tells: first line and number of lines, before and after.
+    /// Its position, if the diff gives one: first line and number of lines, before and after.
     place: Option<[u64; 4]>,
     lines: Vec<&'d str>,
 }
 
 impl<'d> Hunk<'d> {
-    /// The lines of one side: those of that sign, and those of both.
+    /// The lines of one side: those with that sign, and the common ones.
     fn side(&self, sign: char) -> impl Iterator<Item = &'d str> {
         self.lines.iter().filter_map(move |line| line.strip_prefix([' ', sign]))
     }
 
-    /// Whether it has as many lines as it should.
+    /// Whether it has as many old lines as its header says.
     fn is_whole(&self) -> bool {
         let before = self.side('-').count() as u64;
         self.place.is_some_and(|[_, lines, _, _]| before >= lines)
@@ -115,7 +114,7 @@ fn hunks(diff: &str) -> Vec<Hunk<'_>> {
             && line.is_empty()
             && !hunk.is_whole()
         {
-            // Some writers leave the space of a blank line out.
+            // Some writers omit the space of a blank line.
             hunk.lines.push(" ");
         }
     }
@@ -123,7 +122,7 @@ fn hunks(diff: &str) -> Vec<Hunk<'_>> {
     hunks
 }
 
-/// Reads ` -1,3 +1,4 @@ …`; a number of lines that is left out is 1.
+/// Reads ` -1,3 +1,4 @@ …`; an omitted number of lines is 1.
 fn place(header: &str) -> Option<[u64; 4]> {
     let mut words = header.split_whitespace();
     let mut range = |sign| {

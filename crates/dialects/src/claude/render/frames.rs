@@ -1,4 +1,4 @@
-//! The messages as they stand on the wire.
+//! The messages as they appear on the wire.
 
 use std::collections::BTreeMap;
 
@@ -52,7 +52,6 @@ pub(super) struct Compacted {
     pub(super) compact_metadata: CompactMetadata,
 }
 
-/// What is known of a compaction.
 #[derive(Serialize)]
 pub(super) struct CompactMetadata {
     pub(super) trigger: &'static str,
@@ -119,7 +118,6 @@ pub(super) struct Assistant<'a> {
     pub(super) is_api_error_message: bool,
 }
 
-/// A message of the model.
 #[derive(Serialize)]
 pub(super) struct Message<'a> {
     pub(super) id: &'a str,
@@ -133,7 +131,7 @@ pub(super) struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// A message that is not over.
+    /// A message that is not complete.
     pub(super) fn new(id: &'a str, model: &'a str, content: &'a [Block<'a>]) -> Self {
         Self {
             id,
@@ -148,7 +146,6 @@ impl<'a> Message<'a> {
     }
 }
 
-/// A content block of the model.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Block<'a> {
@@ -157,7 +154,7 @@ pub(super) enum Block<'a> {
     ToolUse { id: &'a str, name: &'a str, input: &'a Json<'a> },
 }
 
-/// Tokens, counted as Claude counts: what came from a cache stands beside the rest of the input.
+/// Tokens as Claude counts them: cached input is counted next to the rest of the input, not in it.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(super) struct Usage {
     pub(super) input_tokens: u64,
@@ -168,14 +165,13 @@ pub(super) struct Usage {
     pub(super) service_tier: ServiceTier,
 }
 
-/// Tools that the model's service runs itself: none that we are told of.
+/// Tools that the model API runs itself: none are reported to us.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(super) struct ServerToolUse {
     web_search_requests: u64,
     web_fetch_requests: u64,
 }
 
-/// How the model's service was used.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ServiceTier {
@@ -195,14 +191,12 @@ pub(super) struct User<'a> {
     pub(super) tool_use_result: Option<&'a Json<'a>>,
 }
 
-/// What a `user` line says.
 #[derive(Serialize)]
 pub(super) struct UserMessage<'a> {
     pub(super) role: &'static str,
     pub(super) content: [UserBlock<'a>; 1],
 }
 
-/// A content block of a `user` line.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum UserBlock<'a> {
@@ -220,7 +214,7 @@ pub(super) struct StreamEvent<'a> {
     pub(super) uuid: String,
 }
 
-/// An event of the model's service.
+/// An event of the model API.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Streamed<'a> {
@@ -232,7 +226,6 @@ pub(super) enum Streamed<'a> {
     MessageStop {},
 }
 
-/// A piece of a block.
 #[derive(Serialize)]
 #[serde(tag = "type")]
 pub(super) enum Delta<'a> {
@@ -246,7 +239,6 @@ pub(super) enum Delta<'a> {
     InputJson { partial_json: &'a str },
 }
 
-/// How a message ended.
 #[derive(Serialize)]
 pub(super) struct Stop {
     pub(super) stop_reason: &'static str,
@@ -294,7 +286,6 @@ pub(super) struct ModelTotals {
     pub(super) max_output_tokens: u64,
 }
 
-/// A tool call that was refused.
 #[derive(Serialize)]
 pub(super) struct Denial<'a> {
     pub(super) tool_name: &'a str,

@@ -1,4 +1,4 @@
-//! What agents say: messages of the model, block by block.
+//! Renders what agents write: messages of the model, block by block.
 
 use std::collections::BTreeMap;
 
@@ -7,25 +7,22 @@ use agentwire_protocol::{Json, MAIN_AGENT, Text};
 use super::frames::{Assistant, Block, Delta, Message, Stop, StreamEvent, Streamed, Usage};
 use super::output::Voice;
 
-/// How many subagents may be in mid-message; of more, one is cut short.
+/// How many subagents may be in mid-message; beyond that, one is cut short.
 const SPEAKER_LIMIT: usize = 256;
 
-/// How long a block may be: the rest of a longer one is told as further blocks.
+/// Longest block, in bytes; the rest of a longer one becomes further blocks.
 const BLOCK_LIMIT: usize = 8 << 20;
 
-/// How much of an answer is repeated in the `result`.
+/// How much of an answer is repeated in the `result`, in bytes.
 const ANSWER_LIMIT: usize = 8 << 20;
 
-/// Everyone who speaks.
 #[derive(Debug, Default)]
 pub(super) struct Speakers {
-    /// The agent that the session started.
     pub(super) main: Speaker,
     subagents: BTreeMap<String, Speaker>,
 }
 
 impl Speakers {
-    /// The agent of that id.
     pub(super) fn of(&mut self, agent: &str, voice: &mut Voice<'_>) -> &mut Speaker {
         if agent == MAIN_AGENT {
             return &mut self.main;
@@ -41,7 +38,7 @@ impl Speakers {
             .or_insert_with(|| Speaker { spawned_by: Some(agent.to_owned()), ..Speaker::default() })
     }
 
-    /// That subagent is done.
+    /// The subagent finished.
     pub(super) fn leave(&mut self, agent: &str, voice: &mut Voice<'_>) {
         if let Some(mut speaker) = self.subagents.remove(agent) {
             speaker.end_message(voice);
@@ -54,37 +51,35 @@ pub(super) fn spawned_by(agent: &str) -> Option<&str> {
     (agent != MAIN_AGENT).then_some(agent)
 }
 
-/// One agent.
 #[derive(Debug, Default)]
 pub(super) struct Speaker {
     /// The tool call that spawned it.
     spawned_by: Option<String>,
     message: Option<OpenMessage>,
-    /// How many messages it has begun.
+    /// How many messages it has started.
     pub(super) messages: u64,
-    /// Its answer so far: the text of its last message that has one, of which a block with another id
-    /// is another answer.
+    /// Its answer so far: the text of its last message that has any. A block with another id is another
+    /// answer.
     pub(super) answer: String,
     answer_id: Option<String>,
-    /// The answer is of an earlier message.
+    /// The answer belongs to an earlier message.
     is_answered: bool,
-    /// What ended its message is not of its model: the next piece goes on with it.
+    /// Its message was ended by something that is not from its model: the next piece continues it.
     pub(super) goes_on: bool,
 }
 
-/// A message of the model that is not over.
+/// A message of the model that is not complete.
 #[derive(Debug)]
 struct OpenMessage {
     id: String,
     model: String,
-    /// How many blocks it has had, the open one not counted.
+    /// How many blocks it has had, without the open one.
     blocks: u64,
     block: Option<OpenBlock>,
     stop_reason: &'static str,
     usage: Usage,
 }
 
-/// A block whose end has not come.
 #[derive(Debug)]
 struct OpenBlock {
     sort: Sort,
@@ -93,14 +88,12 @@ struct OpenBlock {
     signature: String,
 }
 
-/// What is said in pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sort {
     Text,
     Thinking,
 }
 
-/// A piece of a block.
 pub(super) struct Piece<'p> {
     pub(super) sort: Sort,
     pub(super) content: &'p Text<'p>,
@@ -110,7 +103,7 @@ pub(super) struct Piece<'p> {
 }
 
 impl Speaker {
-    /// Whatever it said before belongs to an earlier turn.
+    /// Everything it said before belongs to an earlier turn.
     pub(super) fn begin_turn(&mut self) {
         self.messages = 0;
         self.goes_on = false;
@@ -118,13 +111,13 @@ impl Speaker {
         self.answer.clear();
     }
 
-    /// Whether the model is not done with its message, as far as is known.
+    /// Whether the model is still writing its message, as far as is known.
     pub(super) fn is_in_message(&self) -> bool {
         self.message.is_some()
     }
 
-    /// A piece of text or reasoning. A message has one open block at a time, as Claude's have: a piece
-    /// of another block closes the one that is open.
+    /// Adds a piece of text or reasoning. A message has one open block at a time, as Claude's do: a piece
+    /// of another block closes the open one.
     pub(super) fn piece(&mut self, piece: &Piece<'_>, model: &str, voice: &mut Voice<'_>) {
         let id = piece.block_id.map(|id| id.decode());
         let continues = self
@@ -146,7 +139,6 @@ impl Speaker {
         }
     }
 
-    /// A tool is called.
     pub(super) fn tool_use(
         &mut self,
         (id, name, input): (&str, &str, &Json<'_>),
@@ -171,14 +163,14 @@ impl Speaker {
         open.say(Block::ToolUse { id, name, input }, spawned_by, voice);
     }
 
-    /// What the open message used, as now known.
+    /// What the open message has used, as known now.
     pub(super) fn used(&mut self, usage: Usage) {
         if let Some(open) = &mut self.message {
             open.usage = usage;
         }
     }
 
-    /// The model is done with its message: something else comes, or nothing more.
+    /// The model finished its message: something else follows, or nothing more.
     pub(super) fn end_message(&mut self, voice: &mut Voice<'_>) {
         self.end_block(voice);
         let spawned_by = self.spawned_by.as_deref();
@@ -264,7 +256,6 @@ impl Speaker {
         }
     }
 
-    /// The open block is whole.
     fn end_block(&mut self, voice: &mut Voice<'_>) {
         let Some(open) = &mut self.message else { return };
         let Some(block) = open.block.take() else { return };
@@ -286,7 +277,7 @@ impl Speaker {
 }
 
 impl OpenMessage {
-    /// Says a whole block, then that it is over.
+    /// Writes a whole block, then its end.
     fn say(&mut self, block: Block<'_>, spawned_by: Option<&str>, voice: &mut Voice<'_>) {
         let uuid = voice.uuid();
         let session_id = voice.session_id;
@@ -305,7 +296,7 @@ impl OpenMessage {
     }
 }
 
-/// Says a `stream_event`, where they are wanted. Claude streams nothing of subagents.
+/// Writes a `stream_event`, if the client wants them. Claude streams nothing of subagents.
 fn stream<'e>(
     voice: &mut Voice<'_>,
     spawned_by: Option<&'e str>,

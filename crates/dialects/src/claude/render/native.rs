@@ -1,4 +1,4 @@
-//! Claude's own lines: which of them pass.
+//! Decides which of Claude's own lines pass.
 
 use std::borrow::Cow;
 
@@ -9,12 +9,12 @@ use crate::claude::agent::NAME;
 use crate::json::{Scanner, Value};
 use crate::tape::bare;
 
-/// What a line is to the renderer.
+/// What a line means to the renderer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Line {
-    /// Control, or nothing a client reads as a message: the front's matter.
+    /// Control, or nothing that a client reads as a message: left to the front.
     Withheld,
-    /// `stream_event`, and what comes with it
+    /// `stream_event`, and the lines that come with it
     Partial,
     /// `system/init`
     Init,
@@ -26,13 +26,13 @@ pub(super) enum Line {
     Message,
 }
 
-/// Whether Claude wrote it for whoever drives it.
+/// Whether Claude wrote it for the program that drives it.
 pub(super) fn is_claude(native: &Native<'_>) -> bool {
     native.dialect == NAME && native.stream == Stream::Stdout
 }
 
-/// The line as it may stand among others, and what it is. One that parsers differ on is JSON to most
-/// readers and passes too.
+/// The text on one line, and what it is. A line on which parsers differ is JSON to most readers, and passes
+/// too.
 pub(super) fn read<'n>(scanner: &mut Scanner, line: &'n NativeLine<'_>) -> (Cow<'n, str>, Line) {
     match line {
         NativeLine::Json(json) => {
@@ -47,7 +47,7 @@ pub(super) fn read<'n>(scanner: &mut Scanner, line: &'n NativeLine<'_>) -> (Cow<
     }
 }
 
-/// Most lines are checked JSON that begins with its type, which then is all that is looked at.
+/// Most lines are checked JSON that starts with its type. For these, only the type is looked at.
 fn known(text: &str) -> Option<Line> {
     let (name, _) = text.strip_prefix("{\"type\":\"")?.split_once('"')?;
     match name {
@@ -63,7 +63,7 @@ fn sort(scanner: &mut Scanner, text: &str) -> Line {
     if !message.is_object() {
         return Line::Withheld;
     }
-    // Of a doubled name most readers take the last.
+    // Most readers take the last of duplicate names.
     let word = |name| message.fields().filter(|(key, _)| key == name).last()?.1.string();
     match word("type").as_deref() {
         Some("stream_event") => Line::Partial,
@@ -71,7 +71,7 @@ fn sort(scanner: &mut Scanner, text: &str) -> Line {
         Some("system") => match word("subtype").as_deref() {
             Some("init") => Line::Init,
             Some("session_state_changed") => Line::Withheld,
-            // Claude says it to those alone who hear of pieces too.
+            // Claude sends it only to clients that also get partial messages.
             Some("status") if word("status").as_deref() == Some("requesting") => Line::Partial,
             _ => Line::Message,
         },
@@ -84,10 +84,10 @@ fn sort(scanner: &mut Scanner, text: &str) -> Line {
     }
 }
 
-/// The line with the mode that its event tells: where the gateway keeps a mode that approves, Claude says
-/// that it runs in the one that asks.
+/// The line with the mode that its event reports: if the gateway applies a mode that approves, Claude
+/// reports the mode that asks.
 pub(super) fn in_mode<'n>(text: Cow<'n, str>, told: Option<&Text<'_>>) -> Cow<'n, str> {
-    // Inside of a string the quotes would be escaped.
+    // Inside a string, the quotes would be escaped.
     const ASKING: &str = r#""permissionMode":"default""#;
     match told
         .map(Text::decode)
@@ -100,13 +100,13 @@ pub(super) fn in_mode<'n>(text: Cow<'n, str>, told: Option<&Text<'_>>) -> Cow<'n
     }
 }
 
-/// The session's id as a line of Claude has it.
+/// The session's id in one of Claude's lines.
 pub(super) fn session_id(scanner: &mut Scanner, text: &str) -> Option<String> {
     let document = scanner.scan_tolerant(text).ok()?;
     document.root().get("session_id").and_then(Value::string).map(Cow::into_owned)
 }
 
-/// Whether a `result` line tells of an error.
+/// Whether a `result` line reports an error.
 pub(super) fn is_error(scanner: &mut Scanner, text: &str) -> Option<bool> {
     let document = scanner.scan_tolerant(text).ok()?;
     let result = document.root();

@@ -1,20 +1,20 @@
-//! How a message leaves: one line of JSON, with ids that are the same whenever the event is rendered.
+//! Writes messages: one line of JSON each, with ids that are the same whenever the event is rendered.
 
 use agentwire_protocol::json::write_value;
 use serde::Serialize;
 
 use crate::digest::{digest, uuid};
 
-/// Speaks for the event that is being rendered.
+/// Writes the messages of the event that is being rendered.
 pub(super) struct Voice<'v> {
     say: &'v mut dyn FnMut(&str),
     /// Whether `stream_event` lines are wanted.
     pub(super) partial: bool,
-    /// The session, as every message names it.
+    /// The session's id in every message.
     pub(super) session_id: &'v str,
     event_id: &'v str,
-    /// How many ids were given. Pieces are counted by themselves: what a message is called does not
-    /// depend on whether its pieces are shown.
+    /// How many ids were given. Pieces are counted separately, so that the id of a message does not depend
+    /// on whether its pieces are shown.
     messages: u64,
     pieces: u64,
 }
@@ -29,7 +29,7 @@ impl<'v> Voice<'v> {
         Self { say, partial, session_id, event_id, messages: 0, pieces: 0 }
     }
 
-    /// Says one message. The writer escapes what a reader might split a line at.
+    /// Writes one message. The writer escapes characters at which a reader might split a line.
     pub(super) fn frame(&mut self, frame: &impl Serialize) {
         let mut line = Vec::with_capacity(512);
         if write_value(frame, &mut line).is_ok()
@@ -51,7 +51,7 @@ impl<'v> Voice<'v> {
         uuid(self.digest("piece", self.pieces))
     }
 
-    /// Another id with that beginning, such as `msg_`.
+    /// Another id with this prefix, such as `msg_`.
     pub(super) fn id(&mut self, prefix: &str) -> String {
         self.messages += 1;
         let mut hex = self.digest("message", self.messages);

@@ -1,10 +1,10 @@
-//! Plans as Claude's to-do list.
+//! Renders plans as Claude's to-do list.
 
 use agentwire_protocol::event::{PlanStatus, PlanUpdated};
 use agentwire_protocol::{Json, Text};
 use serde::Serialize;
 
-/// The list as it stands in `TodoWrite`. A step that was given up is not to be done any more.
+/// The list as it appears in `TodoWrite`. A cancelled step is left out.
 pub(super) fn todos(plan: &PlanUpdated<'_>) -> Json<'static> {
     let todos = plan.entries.iter().filter_map(|entry| {
         let status = match entry.status {
@@ -18,12 +18,12 @@ pub(super) fn todos(plan: &PlanUpdated<'_>) -> Json<'static> {
     Json::of(&todos.collect::<Vec<_>>())
 }
 
-/// What `TodoWrite` is called with.
+/// The input of `TodoWrite`.
 pub(super) fn input(todos: &Json<'_>) -> Json<'static> {
     Json::of(&Input { todos })
 }
 
-/// What `TodoWrite` gives to programs.
+/// The structured result of `TodoWrite`.
 pub(super) fn structured(old: &Json<'_>, new: &Json<'_>) -> Json<'static> {
     Json::of(&Structured { old_todos: old, new_todos: new })
 }

@@ -1,4 +1,4 @@
-//! What is known of the session: all that `system/init` tells.
+//! What is known about the session: everything that `system/init` reports.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,19 +14,18 @@ use crate::json::{Scanner, Value};
 use crate::program;
 use crate::program::CacheCount;
 
-/// The model of an agent that does not tell: Claude's word for "whatever is set".
+/// The model of an agent that does not report one: Claude's word for "whatever is set".
 const UNKNOWN_MODEL: &str = "default";
 
 /// How many MCP servers are remembered.
 const SERVER_LIMIT: usize = 256;
 
-/// How many tools of one of them are.
+/// How many tools of each server are remembered.
 const TOOL_LIMIT: usize = 4096;
 
-/// What is known of the session.
 #[derive(Debug, Default)]
 pub(super) struct Session {
-    /// Which agent, if the beginning was seen.
+    /// The agent, if the start of the session was seen.
     pub(super) agent: Option<AgentType>,
     model: Option<String>,
     mode: Option<&'static str>,
@@ -35,18 +34,18 @@ pub(super) struct Session {
     commands: Vec<String>,
     agents: Vec<String>,
     servers: BTreeMap<String, &'static str>,
-    /// Their tools, where those are reported for one server.
+    /// The servers' tools, if they are reported per server.
     offered: BTreeMap<String, BTreeSet<String>>,
-    /// Servers of the client's whose tools are still to be reported.
+    /// The client's servers whose tools are not reported yet.
     awaited: BTreeSet<String>,
-    /// How many tokens were in the context when last told, and how many it can hold.
+    /// How many tokens were in the context when last reported, and how many it can hold.
     pub(super) context_used: u64,
     pub(super) context_size: u64,
     scanner: Scanner,
 }
 
 impl Session {
-    /// Learns what the event tells of the session as a whole.
+    /// Learns what the event reports about the session as a whole.
     pub(super) fn learn(&mut self, kind: &EventKind<'_>) {
         match kind {
             EventKind::SessionStarted(started) => self.started(started),
@@ -55,7 +54,7 @@ impl Session {
                 self.context_used = report.context_used.unwrap_or(self.context_used);
                 self.context_size = report.context_size.unwrap_or(self.context_size);
             }
-            // Whoever speaks to a server has it.
+            // A server that the agent speaks to is connected.
             EventKind::RequestRaised(request) if request.kind == RequestKind::Mcp => {
                 request.name.iter().for_each(|name| self.server(&name.decode(), "connected"));
             }
@@ -129,7 +128,7 @@ impl Session {
         if let Some(cwd) = &info.working_directory {
             self.cwd = Some(cwd.to_string());
         }
-        // What the client asked for is what it knows; the agent may be driven in another mode.
+        // The client knows the mode that it asked for; the agent may run in another.
         if self.mode.is_none() {
             self.mode = info.mode.as_ref().and_then(|mode| claude_mode(&mode.decode()));
         }
@@ -156,7 +155,7 @@ impl Session {
         }
     }
 
-    /// A server tells its tools.
+    /// A server reported its tools.
     fn offer(&mut self, server: &str, details: Option<&Json<'_>>) {
         let Some(details) = details else { return };
         let Ok(document) = self.scanner.scan(details.get()) else { return };
@@ -172,7 +171,7 @@ impl Session {
         }
     }
 
-    /// The MCP servers, as Claude lists them when it is asked.
+    /// The MCP servers, as Claude lists them when asked.
     pub(super) fn servers(&self) -> Vec<serde_json::Value> {
         let servers = self.servers.iter().map(|(name, status)| {
             let tools = self.offered.get(name).into_iter().flatten();
@@ -182,12 +181,11 @@ impl Session {
         servers.collect()
     }
 
-    /// Whether the client's servers are still to tell their tools, which `init` lists.
+    /// Whether some of the client's servers have not reported their tools, which `init` lists.
     pub(super) fn awaits_tools(&self) -> bool {
         !self.awaited.is_empty()
     }
 
-    /// They are waited for no longer.
     pub(super) fn await_no_more(&mut self) {
         self.awaited.clear();
     }
@@ -198,7 +196,6 @@ impl Session {
         }
     }
 
-    /// The model now in use.
     pub(super) fn model(&self) -> &str {
         self.model.as_deref().unwrap_or(UNKNOWN_MODEL)
     }
@@ -211,7 +208,7 @@ impl Session {
         let within = match count {
             CacheCount::WithinInput => true,
             CacheCount::BesideInput => false,
-            // Whoever counts it beside the input counts it in the total as well.
+            // An agent that counts cached tokens next to the input also counts them in the total.
             CacheCount::Unknown => {
                 usage.total_tokens
                     < usage.input_tokens.saturating_add(usage.output_tokens).saturating_add(cached)
@@ -227,12 +224,12 @@ impl Session {
         }
     }
 
-    /// The mode, where one was told.
+    /// The mode, if one was reported.
     pub(super) fn mode(&self) -> Option<&'static str> {
         self.mode
     }
 
-    /// Says `system/init`.
+    /// Writes `system/init`.
     pub(super) fn init(&self, voice: &mut Voice<'_>) {
         let servers = self.servers.iter().map(|(name, status)| Server { name, status });
         let offered = self.offered.iter().flat_map(|(server, tools)| {
@@ -273,7 +270,7 @@ fn configured_mode(config: &SessionConfig) -> Option<&'static str> {
     }))
 }
 
-/// Claude's name of a mode, whoever named it; nothing if the word is of another sort.
+/// Claude's name for a mode of any agent; `None` if the word is not a mode.
 pub(crate) fn claude_mode(word: &str) -> Option<&'static str> {
     match word {
         "default" | "ask" | "untrusted" | "on-request" | "on-failure" => Some("default"),
@@ -286,7 +283,7 @@ pub(crate) fn claude_mode(word: &str) -> Option<&'static str> {
     }
 }
 
-/// Claude's name of a server's state.
+/// Claude's name for a server's state.
 fn server_status(word: &str) -> Option<&'static str> {
     match word {
         "connected" | "ready" => Some("connected"),
@@ -302,7 +299,7 @@ fn is_list(json: &&Json<'_>) -> bool {
     json.get().starts_with('[')
 }
 
-/// The names in a list of names, or of things that have one.
+/// The names in a list of names, or of objects that have one.
 fn names(scanner: &mut Scanner, list: &Json<'_>) -> Vec<String> {
     let Ok(document) = scanner.scan(list.get()) else { return Vec::new() };
     document.root().items().filter_map(name).collect()

@@ -1,4 +1,4 @@
-//! What is to be told though no event tells it.
+//! Messages that no event causes.
 
 use super::frames::Informational;
 use super::output::Voice;
@@ -6,14 +6,14 @@ use super::turn::{Ending, Turn};
 use super::{Renderer, system};
 
 impl Renderer {
-    /// A prompt that never became a turn is told as one that failed at once.
+    /// Renders a prompt that never became a turn as one that failed at once.
     pub fn refused(&mut self, session: &str, why: &str, say: &mut dyn FnMut(&str)) {
         self.asides += 1;
         let id = format!("aside-{}", self.asides);
         let session_id = self.claude_id.take();
         let named = session_id.as_deref().unwrap_or(session);
         let voice = &mut Voice::new(named, &id, self.options.partial, say);
-        // Of a session that never began Claude says nothing but that.
+        // For a session that never started, Claude writes nothing but the result.
         if self.session.agent.is_some() && !self.turn.is_begun {
             self.session.init(voice);
         }
@@ -23,12 +23,12 @@ impl Renderer {
         self.claude_id = session_id;
     }
 
-    /// Whether a turn runs that has no result yet.
+    /// Whether a turn is running that has no result yet.
     pub fn is_in_turn(&self) -> bool {
         self.turn.is_begun
     }
 
-    /// Something that no event tells, as Claude warns.
+    /// Renders a warning that no event reports, as Claude would.
     pub fn warn(&mut self, session: &str, why: &str, say: &mut dyn FnMut(&str)) {
         self.asides += 1;
         let id = format!("aside-{}", self.asides);

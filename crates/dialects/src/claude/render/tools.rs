@@ -1,4 +1,4 @@
-//! Tool calls: under which name and input they are shown, and what their results look like.
+//! Tool calls: the name and input under which they are shown, and the form of their results.
 
 use std::borrow::Cow;
 
@@ -12,21 +12,21 @@ use super::output::Voice;
 use crate::claude::tools::{ToolCall, ToolUse, overlaid};
 use crate::json::{Scanner, Value};
 
-/// How much of a running tool's output is kept, for a result that does not repeat it.
+/// How much of a running tool's output is stored, in bytes, for a result that does not repeat it.
 const OUTPUT_LIMIT: usize = 64 << 10;
 
-/// How much is kept of what open calls are called with.
+/// How much of the input and titles of open calls is stored, in bytes.
 const INPUT_LIMIT: usize = 8 << 20;
 
-/// A call whose result has not come.
+/// A call without a result yet.
 #[derive(Debug)]
 pub(super) struct Tool {
     pub(super) id: String,
-    /// Who called it.
+    /// The agent that called it.
     pub(super) agent: String,
-    /// Under which it was shown.
+    /// The name under which it was shown.
     pub(super) name: String,
-    /// What it wrote so far.
+    /// What it has written so far.
     pub(super) output: String,
     own: String,
     kind: ToolKind,
@@ -36,7 +36,6 @@ pub(super) struct Tool {
 }
 
 impl Tool {
-    /// The call of an agent.
     pub(super) fn started(agent: &str, tool: &ToolStarted<'_>) -> Self {
         let text = |text: &Option<Text<'_>>| text.as_ref().map(Text::to_string);
         Self {
@@ -48,7 +47,7 @@ impl Tool {
         }
     }
 
-    /// A call in Claude's own words.
+    /// A call in Claude's own terms.
     pub(super) fn new(id: &str, agent: &str, name: String, input: Json<'static>) -> Self {
         Self { input: Some(input), ..Self::empty(id, agent, name) }
     }
@@ -79,27 +78,25 @@ impl Tool {
         call.as_claude()
     }
 
-    /// It is asked for, and what is asked for may be more or other than what was told of it.
+    /// Permission is asked for the call. The request may have more or other input than was reported.
     pub(super) fn asked(&mut self, request: &RequestRaised<'_>) {
         self.input = overlaid(self.input.as_ref(), request.input.as_ref());
         self.title = request.title.as_ref().map(Text::to_string).or(self.title.take());
     }
 
-    /// How much of it is kept.
+    /// How many bytes of input and title are stored.
     fn bytes(&self) -> usize {
         let title = self.title.as_ref().map_or(0, String::len);
         title + self.input.as_ref().map_or(0, |input| input.get().len())
     }
 
-    /// It wrote this.
     pub(super) fn wrote(&mut self, output: &str) {
         let room = OUTPUT_LIMIT.saturating_sub(self.output.len());
         self.output.push_str(output.get(..output.floor_char_boundary(room)).unwrap_or_default());
     }
 }
 
-/// Keeps no more of what open calls are called with than there is room for. The last stays: it may be
-/// what somebody is asked about.
+/// Drops the oldest inputs of open calls beyond the limit. The last stays: somebody may be asked about it.
 pub(super) fn bound(tools: &mut [Tool]) {
     let mut held: usize = tools.iter().map(Tool::bytes).sum();
     let others = tools.len().saturating_sub(1);
@@ -112,7 +109,7 @@ pub(super) fn bound(tools: &mut [Tool]) {
     }
 }
 
-/// What came of a call.
+/// The result of a call.
 pub(super) struct Given<'g> {
     /// A string or content blocks.
     pub(super) content: Json<'g>,
@@ -122,13 +119,11 @@ pub(super) struct Given<'g> {
 }
 
 impl Given<'static> {
-    /// Words alone.
     pub(super) fn words(words: &str, is_error: bool) -> Self {
         Self { content: Json::of(&words), is_error, structured: None }
     }
 }
 
-/// Says the result of a call.
 pub(super) fn tool_result(id: &str, agent: &str, given: &Given<'_>, voice: &mut Voice<'_>) {
     let block = UserBlock::ToolResult {
         tool_use_id: id,
@@ -138,7 +133,7 @@ pub(super) fn tool_result(id: &str, agent: &str, given: &Given<'_>, voice: &mut 
     user(block, agent, given.structured.as_ref(), voice);
 }
 
-/// Says a `user` message.
+/// Writes a `user` message.
 pub(super) fn user(
     block: UserBlock<'_>,
     agent: &str,
@@ -157,7 +152,7 @@ pub(super) fn user(
     });
 }
 
-/// What a call that ran to its end gave.
+/// The result of a call that ran to its end.
 pub(super) fn completed<'g>(
     scanner: &mut Scanner,
     tool: &Tool,
@@ -197,7 +192,7 @@ pub(super) fn completed<'g>(
     }
 }
 
-/// What a call that did not run to its end gave.
+/// The result of a call that did not run to its end.
 pub(super) fn failed(tool: &Tool, error: &str, result: Option<&Json<'_>>) -> Given<'static> {
     let told = result.and_then(|result| result.read::<String>().ok());
     let words = told.filter(|told| !told.is_empty()).unwrap_or_else(|| joined(error, &tool.output));
@@ -212,7 +207,7 @@ fn is_empty(json: &Json<'_>) -> bool {
     matches!(json.get(), "{}" | "[]" | "\"\"" | "null")
 }
 
-/// The form in which Claude's Bash gives its output.
+/// The form in which Claude's Bash returns its output.
 fn bash(tool: &Tool, completed: &ToolCompleted<'_>, output: &str) -> Option<Json<'static>> {
     (tool.name == "Bash" && completed.success).then(|| {
         Json::of(&Bash { stdout: output, stderr: "", interrupted: false, is_image: false })
@@ -228,7 +223,6 @@ struct Bash<'a> {
     is_image: bool,
 }
 
-/// A block of a result.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum ResultBlock<'a> {
@@ -236,7 +230,6 @@ enum ResultBlock<'a> {
     Image { source: Source<'a> },
 }
 
-/// Where an image is.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Source<'a> {
@@ -244,7 +237,7 @@ enum Source<'a> {
     Url { url: Cow<'a, str> },
 }
 
-/// Text and images are told as such, in whichever agent's form they came; the rest as its JSON.
+/// Text and images of any agent's form become such blocks; everything else is shown as its JSON.
 fn block(block: Value<'_>) -> ResultBlock<'_> {
     let inner = block.get("content").filter(|inner| inner.is_object()).unwrap_or(block);
     let text = inner.read("text").or_else(|| inner.get("resource")?.read("text"));

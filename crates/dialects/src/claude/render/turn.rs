@@ -1,4 +1,4 @@
-//! How a turn ends: the `result`, and what is said before it of a turn that failed.
+//! How a turn ends: the `result`, and what comes before it if the turn failed.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,42 +12,41 @@ use super::output::Voice;
 use super::session::Session;
 use super::tools::{Tool, user};
 
-/// How many models are counted one by one.
+/// How many models are counted separately.
 const MODEL_LIMIT: usize = 64;
 
-/// The result of a turn in which no answer had the form that was asked for.
+/// The result of a turn in which no answer had the requested form.
 const UNSTRUCTURED: &str = "error_max_structured_output_retries";
 
 /// How many refused calls of a turn are listed.
 const DENIAL_LIMIT: usize = 1024;
 
-/// How much is told of what they were called with.
+/// Beyond this many bytes of refused calls, their input is left out.
 const DENIAL_BYTES: usize = 1 << 20;
 
-/// The turn that runs, or none.
+/// The running turn, if any.
 #[derive(Debug, Default)]
 pub(super) struct Turn {
-    /// It has begun, and `system/init` waits for the tools of the client's servers.
+    /// It has started, and `system/init` waits for the tools of the client's servers.
     pub(super) is_due: bool,
-    /// `system/init` was said.
+    /// `system/init` was written.
     pub(super) is_begun: bool,
-    /// Claude itself said the `result`.
+    /// Claude itself wrote the `result`.
     pub(super) has_result: bool,
-    /// A tool call was cut off, and nothing came after it.
+    /// A tool call was cut off and nothing came after it.
     pub(super) cut_tool: bool,
-    /// How often a call of the model was tried again.
+    /// How often a model call was retried.
     pub(super) retries: u64,
     started_ms: Option<u64>,
     denials: Vec<String>,
 }
 
 impl Turn {
-    /// A turn that began then.
     pub(super) fn started(&mut self, timestamp: &str) {
         self.started_ms = milliseconds(timestamp);
     }
 
-    /// A call was refused.
+    /// Lists a refused call.
     pub(super) fn denied(&mut self, tool: &Tool) {
         if self.denials.len() >= DENIAL_LIMIT {
             return;
@@ -61,7 +60,7 @@ impl Turn {
         self.denials.push(Json::of(&denial).get().to_owned());
     }
 
-    /// How long it took, by the clock of the log.
+    /// How long it took, by the timestamps of the log.
     fn lasted(&self, timestamp: &str) -> u64 {
         let ended = milliseconds(timestamp);
         ended.zip(self.started_ms).map_or(0, |(end, start)| end.saturating_sub(start))
@@ -75,7 +74,7 @@ pub(super) struct Totals {
     models: BTreeMap<String, ModelTotals>,
 }
 
-/// How a turn ended, whichever event told it.
+/// How a turn ended, whichever event reported it.
 pub(super) struct Ending<'e> {
     failure: Option<TurnFailure>,
     /// The answer, or what went wrong.
@@ -91,7 +90,7 @@ pub(super) struct Ending<'e> {
 }
 
 impl<'e> Ending<'e> {
-    /// It ended well; `last_text` is the answer where the agent does not repeat it.
+    /// It ended well; `last_text` is the answer if the agent does not repeat it.
     pub(super) fn completed(turn: &'e TurnCompleted<'e>, last_text: &'e str) -> Self {
         let result = turn.result.as_ref();
         let stop_reason = turn.stop_reason.as_ref().map_or("end_turn".into(), |why| why.decode());
@@ -109,7 +108,6 @@ impl<'e> Ending<'e> {
         }
     }
 
-    /// It ended in any other way.
     pub(super) fn failed(turn: &'e TurnFailed<'e>) -> Self {
         Self {
             failure: Some(turn.reason),
@@ -127,12 +125,12 @@ impl<'e> Ending<'e> {
 }
 
 impl<'e> Ending<'e> {
-    /// Whether no answer had the form that was asked for.
+    /// Whether no answer had the requested form.
     fn is_unstructured(&self) -> bool {
         self.error_type.as_deref() == Some(UNSTRUCTURED)
     }
 
-    /// It never began.
+    /// It never started.
     pub(super) fn refused(why: &'e str) -> Self {
         Self {
             failure: Some(TurnFailure::Died),
@@ -150,8 +148,8 @@ impl<'e> Ending<'e> {
 }
 
 impl Totals {
-    /// Says how the turn ended, and whether that is an error. `messages` is how many messages the model
-    /// sent in it.
+    /// Writes how the turn ended, and returns whether that is an error. `messages` is how many messages the
+    /// model sent in it.
     pub(super) fn end(
         &mut self,
         (turn, timestamp): (&Turn, &str),
@@ -212,7 +210,7 @@ impl Totals {
         is_error
     }
 
-    /// Counts what the turn used.
+    /// Adds what the turn used.
     pub(super) fn add(&mut self, ending: &Ending<'_>, session: &Session) {
         let sum = ending.models.iter().filter_map(|model| model.cost_usd).fold(0.0, plus_cost);
         let cost = ending.cost_usd.unwrap_or(sum);
@@ -244,7 +242,7 @@ impl Totals {
     }
 }
 
-/// Says to the model's side that the user cut it off, as Claude does.
+/// Writes that the user interrupted the model, as Claude does.
 fn interrupted(cut_tool: bool, voice: &mut Voice<'_>) {
     let text = match cut_tool {
         true => "[Request interrupted by user for tool use]",
@@ -253,7 +251,7 @@ fn interrupted(cut_tool: bool, voice: &mut Voice<'_>) {
     user(UserBlock::Text { text }, MAIN_AGENT, None, voice);
 }
 
-/// Says the failure as a message of nobody's, as Claude does.
+/// Writes the failure as a message of no model, as Claude does.
 fn synthetic(text: &str, ending: &Ending<'_>, stop_reason: Option<&str>, voice: &mut Voice<'_>) {
     let (id, uuid) = (voice.uuid(), voice.uuid());
     let session_id = voice.session_id;
@@ -275,7 +273,7 @@ fn synthetic(text: &str, ending: &Ending<'_>, stop_reason: Option<&str>, voice: 
     });
 }
 
-/// Claude's name of an error, by the words in the agent's own name.
+/// Claude's name for an error, by the words in the agent's own name.
 fn claude_error(name: &str) -> &'static str {
     let words = words(name);
     let speaks_of = |known: &[&str]| words.iter().any(|word| known.contains(&&**word));
@@ -314,7 +312,7 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// A point of time in UTC, `2026-01-31T23:59:59.123Z`, in milliseconds since 1970.
+/// A UTC timestamp, `2026-01-31T23:59:59.123Z`, in milliseconds since 1970.
 fn milliseconds(timestamp: &str) -> Option<u64> {
     let (date, time) = timestamp.strip_suffix('Z')?.split_once('T')?;
     let mut date = date.splitn(3, '-').map(|part| part.parse::<u64>().ok());
@@ -329,7 +327,7 @@ fn milliseconds(timestamp: &str) -> Option<u64> {
     if !is_date || hour > 24 || minute > 60 || second > 60 {
         return None;
     }
-    // Years from March on end with the leap day; 153 days are in each five months of them.
+    // Years that start in March end with the leap day; each five months of them have 153 days.
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day;
     let since = days.checked_sub(719_469)?;

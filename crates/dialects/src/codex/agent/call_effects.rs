@@ -1,5 +1,5 @@
-//! What the items of calls say that they do. Codex may start a call without asking, and may ask for
-//! something else than its item says: the session judges all of it.
+//! What calls do, as their items report it. Codex may start a call without asking, and may ask for
+//! something other than its item says: the session judges all of it.
 
 use agentwire_protocol::event::{ToolKind, ToolStarted};
 use agentwire_protocol::{Json, JsonObject, Text};
@@ -13,16 +13,15 @@ use crate::digest::digest;
 use crate::json::Value;
 use crate::tape::{Agent, Out, Unasked};
 
-/// How many different things the items of one call may say; later ones are judged at once.
+/// How many different effects of one call are stored; later ones are judged immediately.
 const LIMIT: usize = 16;
 
-/// What one item says of its call.
+/// What one item says about its call.
 #[derive(Debug)]
 pub(super) struct Deed {
     call: Unasked,
     /// The command, the changes or the arguments, exactly.
     what: String,
-    /// Where a command runs.
     directory: Option<String>,
 }
 
@@ -59,7 +58,6 @@ impl Deed {
         digest(&json!([self.call.tool_id, name, server, self.what]).to_string())
     }
 
-    /// Whether that is what the request asks for.
     fn is_asked(&self, method: &str, ask: &Ask<'_>, params: Value<'_>) -> bool {
         let name = self.call.tool_name.as_deref();
         match method {
@@ -88,7 +86,7 @@ impl Deed {
 }
 
 impl Translator {
-    /// An item says what its call does, and may show that it runs.
+    /// Records what an item says that its call does, and has it judged if the item shows that it runs.
     pub(super) fn watch(&mut self, said: Said<'_>, complete: bool, out: &mut Out<'_>) {
         if out.is_recording() {
             return;
@@ -96,7 +94,7 @@ impl Translator {
         let Said { kind, id, value, item } = said;
         let deed = Deed::of(kind, id, value, item);
         let Some(tool) = self.ledger.tool(id) else {
-            // It is over, and runs on or again.
+            // The call has ended, and still runs or runs again.
             if let Some(deed) = deed.filter(|_| !complete || has_run(item, false)) {
                 self.judge(&deed, out);
             }
@@ -128,8 +126,8 @@ impl Translator {
         }
     }
 
-    /// The patch of a file change grows. One that was asked about must not: an answer to what it was is
-    /// none to what it is now.
+    /// Updates the growing patch of a file change. A patch that was asked about must not change: an answer
+    /// to the old patch does not apply to the new one.
     pub(super) fn rewrite(&mut self, id: &str, changes: Value<'_>, out: &mut Out<'_>) {
         let Some(tool) = self.ledger.tool(id) else { return };
         let changes = changes.json().get().to_owned();
@@ -145,8 +143,8 @@ impl Translator {
         }
     }
 
-    /// The call runs. The session judges it, whatever was asked about it: what was allowed is not denied
-    /// now, unless it is something else.
+    /// The call runs. The session judges it even if it was asked about: what was allowed is not denied now,
+    /// unless the call does something else.
     pub(super) fn runs(&mut self, id: &str, out: &mut Out<'_>) {
         if out.is_recording() {
             return;
@@ -159,7 +157,7 @@ impl Translator {
         }
     }
 
-    /// The turn of that agent ends: calls that have no end and wait for no answer ran.
+    /// The agent's turn ends: its calls that have no end and wait for no answer have run.
     pub(super) fn all_ran(&mut self, agent: &Agent<'_>, out: &mut Out<'_>) {
         let waits = |id: &str| {
             self.ledger.requests().any(|request| request.memo.tool.as_deref() == Some(id))
@@ -170,7 +168,7 @@ impl Translator {
         open.iter().for_each(|id| self.runs(id, out));
     }
 
-    /// Once for each thing that the call says it does.
+    /// Judges each effect of a call once.
     fn judge(&mut self, deed: &Deed, out: &mut Out<'_>) {
         let key = deed.key();
         if !self.judged.has(&key) {
@@ -179,7 +177,7 @@ impl Translator {
         }
     }
 
-    /// What the call of a request says elsewhere that it does, if that is not what is asked for.
+    /// What the call of a request says elsewhere that it does, if the request asks for something else.
     pub(super) fn started_as(
         &mut self,
         method: &str,
@@ -199,15 +197,15 @@ impl Translator {
         let is_file = method == "item/fileChange/requestApproval";
         let deeds = memo.deeds.iter().enumerate();
         let others = deeds.filter(|(at, deed)| {
-            // Of several accounts of a file change, the newest is shown.
+            // Of several versions of a file change, the newest is shown.
             !deed.is_asked(method, ask, params) || (is_file && *at != newest)
         });
         let others: Vec<Object> = others.map(|(_, deed)| deed.json()).collect();
         (!others.is_empty()).then(|| json!(others).to_string())
     }
 
-    /// A request about the call was denied: it must not run. Of a call of an MCP tool that is not known,
-    /// it is one of that server's.
+    /// A request about the call was denied, so it must not run. If it is not known which MCP call was
+    /// meant, all calls of that server are marked.
     pub(super) fn refuse(&mut self, tool: Option<&str>, server: Option<&str>) {
         let of_server = |call: &Called| {
             let called = call.mcp.as_ref().map(|called| called.server.as_str());
@@ -219,7 +217,6 @@ impl Translator {
     }
 }
 
-/// An item of a call.
 #[derive(Clone, Copy)]
 pub(super) struct Said<'s> {
     pub(super) kind: &'s str,
@@ -228,8 +225,7 @@ pub(super) struct Said<'s> {
     pub(super) item: &'s Item<'s>,
 }
 
-/// Whether a call that is complete ran. One that was refused fails, or is declined, and shows nothing
-/// of a run.
+/// Whether a completed call ran. A refused call fails or is declined, and shows no sign of a run.
 fn has_run(item: &Item<'_>, is_refused: bool) -> bool {
     let says = |json: &Json<'_>| json.get() != "null";
     let shows = item.exit_code.is_some()
@@ -243,8 +239,8 @@ fn has_run(item: &Item<'_>, is_refused: bool) -> bool {
     }
 }
 
-/// Whether a call that begins does not wait for an answer. A command that waits is the agent's, one
-/// that runs is a process.
+/// Whether a call that starts does not wait for an answer. A command that waits is reported as the agent's,
+/// one that runs as a process.
 fn never_waits(kind: &str, item: &Item<'_>) -> bool {
     match kind {
         "commandExecution" => {
@@ -255,7 +251,6 @@ fn never_waits(kind: &str, item: &Item<'_>) -> bool {
     }
 }
 
-/// How a call is reported when it begins.
 pub(super) fn describe<'a>(
     kind: &str,
     id: &'a str,

@@ -1,4 +1,4 @@
-//! Our requests to the app server, and what becomes of its responses.
+//! Our requests to the app server, and the handling of its responses.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -23,23 +23,23 @@ const PENDING_LIMIT: usize = 1024;
 /// How many bytes of prompts may wait for their turn.
 const WAITING_LIMIT: usize = 64 << 20;
 
-/// One process's side of the wire.
+/// The wire to one process.
 #[derive(Debug, Default)]
 pub(super) struct Wire {
     last_id: u64,
     pending: BTreeMap<u64, Pending>,
     stage: Stage,
-    /// Lines that must not be sent before the handshake is over.
+    /// Lines that must wait for the end of the handshake.
     held: Vec<String>,
-    /// Prompts that wait for the thread, or for the turn that runs.
+    /// Prompts that wait for the thread or for the running turn.
     waiting: VecDeque<Prompt>,
-    /// A turn was asked for that has not started yet.
+    /// A turn was requested and has not started yet.
     starting: bool,
     /// An interrupt that waits for the id of its turn.
     interrupt: bool,
-    /// The model changed: the next turn is told.
+    /// The model changed; the next turn must set it.
     pub(super) new_model: bool,
-    /// The mode changed: the next turn is told.
+    /// The mode changed; the next turn must set it.
     pub(super) new_mode: bool,
 }
 
@@ -50,11 +50,10 @@ enum Stage {
     Initializing,
     Opening,
     Open,
-    /// There is no thread to work in, and the process is to end. It may take its time.
+    /// There is no thread to work in. The process was asked to end, which may take a while.
     Failed,
 }
 
-/// What a response is for.
 #[derive(Debug)]
 pub(super) enum Pending {
     Initialize,
@@ -63,12 +62,11 @@ pub(super) enum Pending {
     /// A prompt that is to join the turn.
     Steer(Call, Box<Prompt>),
     Query(Call, Shape),
-    /// Nobody waits for it.
     Nobody,
 }
 
 impl Translator {
-    /// The process has started: says who we are.
+    /// Starts the handshake with a new process.
     pub(super) fn open_wire(&mut self, out: &mut Out<'_>) {
         self.wire.stage = Stage::Initializing;
         self.wire.starting = false;
@@ -79,7 +77,7 @@ impl Translator {
                 "title": "agentwire",
                 "version": env!("CARGO_PKG_VERSION"),
             },
-            // Without it a command that outlives its turn cannot be ended.
+            // Without `experimentalApi`, a command that outlives its turn cannot be ended.
             "capabilities": {
                 "experimentalApi": true,
                 "optOutNotificationMethods": launch::unwanted(&self.config),
@@ -88,7 +86,7 @@ impl Translator {
         self.call(Pending::Initialize, "initialize", &params, out);
     }
 
-    /// The process has ended: what was asked gets no answer any more.
+    /// The process has ended: fails the calls that still wait for an answer.
     pub(super) fn close_wire(&mut self, out: &mut Out<'_>) {
         self.wire.stage = Stage::Closed;
         self.wire.held.clear();
@@ -103,7 +101,7 @@ impl Translator {
         }
     }
 
-    /// Prompts that waited will not be sent: each is a turn that failed.
+    /// Reports each waiting prompt as a failed turn.
     pub(super) fn drop_waiting(
         &mut self,
         out: &mut Out<'_>,
@@ -119,14 +117,13 @@ impl Translator {
         }
     }
 
-    /// Prompts that waited are given up.
     pub(super) fn cancel_waiting(&mut self, out: &mut Out<'_>) {
         for prompt in std::mem::take(&mut self.wire.waiting) {
             prompt.message_id.iter().for_each(|id| tell_cancelled(id, out));
         }
     }
 
-    /// Sends a request. One that needs no handshake or comes after it goes at once.
+    /// Sends a request, or holds it until the handshake is done.
     pub(super) fn call(
         &mut self,
         pending: Pending,
@@ -147,7 +144,7 @@ impl Translator {
         }
     }
 
-    /// Refuses what would make a table grow without end.
+    /// Refuses a call that would let a table grow without bound.
     pub(super) fn has_room(&self) -> Result<(), GatewayError> {
         if self.wire.pending.len() < PENDING_LIMIT {
             return Ok(());
@@ -155,10 +152,10 @@ impl Translator {
         Err(GatewayError::new(ErrorCode::Overloaded, "too many calls wait for codex to answer"))
     }
 
-    /// Puts a prompt behind those that wait, or before them.
+    /// Queues a prompt, last or first.
     pub(super) fn wait(&mut self, prompt: &Prompt, first: bool) -> Result<(), GatewayError> {
         if self.wire.stage == Stage::Failed {
-            let message = self.last_error.as_deref().unwrap_or("codex opened no thread");
+            let message = self.last_error.as_deref().unwrap_or("codex did not open a thread");
             return Err(GatewayError::new(ErrorCode::StartFailed, message));
         }
         let size = |prompt: &Prompt| {
@@ -176,7 +173,7 @@ impl Translator {
         Ok(())
     }
 
-    /// Sends the next prompt that waits, if the thread is free.
+    /// Sends the next waiting prompt, if the thread is free.
     pub(super) fn next_turn(&mut self, out: &mut Out<'_>) {
         if self.wire.stage != Stage::Open || self.turn_is_wanted() {
             return;
@@ -193,7 +190,7 @@ impl Translator {
         {
             put("model", json!(model));
         }
-        // What the mode does not change stays as the user's own settings have it.
+        // What the mode does not change stays as the user's own settings define it.
         if std::mem::take(&mut self.wire.new_mode)
             && let Ok(sandbox) = policy::of(Driver::AppServer, &self.config)
         {
@@ -209,8 +206,7 @@ impl Translator {
         self.call(Pending::Turn, "turn/start", &json!(params), out);
     }
 
-    /// Interrupts the turn that runs, now or as soon as its id is known; also one that waits for the
-    /// thread.
+    /// Interrupts the running turn, now or as soon as its id is known, or one that waits for the thread.
     pub(super) fn interrupt(&mut self, out: &mut Out<'_>) {
         let turn = self.threads.main().turn.clone().filter(|_| self.ledger.turn_is_open());
         match turn {
@@ -222,12 +218,11 @@ impl Translator {
         }
     }
 
-    /// Whether a turn runs, or was asked for.
     pub(super) fn turn_is_wanted(&self) -> bool {
         self.wire.starting || self.ledger.turn_is_open()
     }
 
-    /// The turn that was asked for has started.
+    /// The requested turn has started.
     pub(super) fn turn_is_known(&mut self, out: &mut Out<'_>) {
         self.wire.starting = false;
         if std::mem::take(&mut self.wire.interrupt) {
@@ -235,7 +230,7 @@ impl Translator {
         }
     }
 
-    /// The turn that ran or was asked for is over, and with it the wish to interrupt it.
+    /// The running or requested turn has ended, so a pending interrupt is dropped.
     pub(super) fn turn_is_over(&mut self) {
         self.wire.starting = false;
         self.wire.interrupt = false;
@@ -270,7 +265,7 @@ impl Translator {
             }
             (Some(Pending::Open), Ok(Some(result))) => self.opened(result, out),
             (Some(Pending::Open), Ok(None)) => {
-                self.fail_open("codex opened no thread".to_owned(), out);
+                self.fail_open("codex did not open a thread".to_owned(), out);
             }
             (Some(Pending::Initialize | Pending::Open), Err(error)) => {
                 self.fail_open(error.message, out);
@@ -303,7 +298,8 @@ impl Translator {
         }
     }
 
-    /// A prompt joined the turn. One that came too late for it begins the next: it was taken, and is not lost.
+    /// A prompt joined the turn. One that came too late starts the next turn: it was accepted, and must not
+    /// be lost.
     fn steered(
         &mut self,
         call: Call,
@@ -322,7 +318,7 @@ impl Translator {
         }
     }
 
-    /// A recording shows responses to requests that it does not show.
+    /// A recording contains responses, but not our requests.
     fn overheard(&mut self, result: Option<Value<'_>>, out: &mut Out<'_>) {
         let Some(result) = result.filter(|_| out.is_recording()) else { return };
         if result.get("thread").is_some() && result.get("approvalPolicy").is_some() {
@@ -358,7 +354,7 @@ impl Translator {
         let opened: Opened<'_> = result.to().unwrap_or_default();
         let id = opened.thread.as_ref().and_then(|thread| thread.id.as_deref()).map(str::to_owned);
         let Some(id) = id else {
-            return self.fail_open("codex opened no thread".to_owned(), out);
+            return self.fail_open("codex did not open a thread".to_owned(), out);
         };
         let origin = result.get("thread").and_then(|thread| thread.get("forkedFromId")?.string());
         if let Some(error) = self.mistaken(&id, origin.as_deref()) {
@@ -380,7 +376,7 @@ impl Translator {
             self.config.working_directory = opened.cwd.as_ref().map(Text::to_string);
         }
         let id = thread.id.clone();
-        // One that was changed before the thread was open is not the first.
+        // A model that was changed before the thread was open is not the first.
         if self.first_model.is_none() && self.config.model.is_none() {
             let model = opened.model.as_ref().or(thread.model.as_ref());
             self.first_model = model.map(Text::to_string);
@@ -406,7 +402,7 @@ impl Translator {
         }
     }
 
-    /// There is no thread to work in: what waits for it fails, and the process has no use.
+    /// No thread opened: fails the waiting prompts and ends the process.
     fn fail_open(&mut self, error: String, out: &mut Out<'_>) {
         let name = ErrorCode::StartFailed.as_str();
         let code = Some(Text::from(name));
@@ -418,8 +414,8 @@ impl Translator {
     }
 }
 
-/// Why a thread is not one in which Codex asks, as it was asked to: the machine's own settings override
-/// what a client says.
+/// The error if Codex does not ask in a thread as requested: machine-wide settings override those of a
+/// client.
 fn unasking(opened: Value<'_>) -> Option<String> {
     let wanted = [("approvalPolicy", policy::APPROVAL), ("approvalsReviewer", policy::REVIEWER)];
     let other = |(name, wanted): (&'static str, &str)| {
@@ -429,13 +425,13 @@ fn unasking(opened: Value<'_>) -> Option<String> {
     };
     let (name, value) = wanted.into_iter().find_map(other)?;
     Some(format!(
-        "codex runs with {name} {value}, so that agentwire would not be asked: this machine's \
+        "codex runs with {name} {value} and would not ask agentwire: this machine's \
          settings override agentwire's; see /etc/codex/managed_config.toml and \
          /etc/codex/requirements.toml"
     ))
 }
 
-/// A prompt as `turn/start` and `turn/steer` take it.
+/// A prompt in the format of `turn/start` and `turn/steer`.
 pub(super) fn input(prompt: &Prompt) -> serde_json::Value {
     let text = json!({ "type": "text", "text": prompt.text });
     let images = prompt.images.iter().map(|image| {

@@ -10,7 +10,7 @@ use super::{Translator, exec};
 use crate::agent::tell_change;
 use crate::tape::{Action, Out};
 
-/// Reads that clients may make by the program's own names.
+/// Read-only methods that clients may call by Codex's own names.
 const READS: &[&str] = &[
     "account/rateLimits/read",
     "account/read",
@@ -66,7 +66,7 @@ impl Translator {
         Ok(())
     }
 
-    /// A prompt waits until the thread is free, unless it is to join the turn or to cut it off.
+    /// A prompt waits until the thread is free, unless it joins the turn or interrupts it.
     fn prompt(
         &mut self,
         call: Call,
@@ -164,7 +164,7 @@ impl Translator {
         Ok(())
     }
 
-    /// The parameters that a client gives, with our thread where one is needed.
+    /// The client's parameters, with our thread added where one is needed.
     fn own_params(&mut self, method: &str, args: &[Json<'static>]) -> Result<Value, GatewayError> {
         let mut params = match args.first().map(Json::read::<Map<String, Value>>) {
             None => Map::new(),

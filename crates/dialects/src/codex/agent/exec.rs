@@ -20,20 +20,20 @@ use crate::json::Value;
 use crate::ledger::{completed_turn, failed_turn};
 use crate::tape::{Action, Agent, Out, Signal};
 
-/// What is known of the runs so far.
+/// The state of the runs so far.
 #[derive(Debug, Default)]
 pub(super) struct Exec {
-    /// Item ids begin anew in each process.
+    /// Counts the processes, because item ids start over in each.
     runs: u64,
     /// The specification's items have no id: how many there were, and the open ones by type.
     pub(super) unnamed: u64,
     pub(super) open: Vec<(String, String)>,
-    /// What the thread had used when its last turn ended, once that is known.
+    /// The thread's usage at the end of its last turn, once known.
     used: Option<TokenUsage>,
     pub(super) is_running: bool,
-    /// The process has told of its turn.
+    /// The process has reported its turn.
     pub(super) begun: bool,
-    /// The thread is older than the session: what it used before is not known.
+    /// The thread is older than the session: its earlier usage is unknown.
     resumed: bool,
 }
 
@@ -42,7 +42,6 @@ impl Exec {
         Self { resumed, ..Self::default() }
     }
 
-    /// The process ended.
     pub(super) fn end(&mut self) {
         self.open.clear();
         self.is_running = false;
@@ -113,7 +112,7 @@ impl Translator {
         let usage = match before {
             Some(before) => total.since(&before),
             None if !self.exec.resumed => total,
-            // How much of it is this turn's nobody can know.
+            // This turn's share of it is unknown.
             None => {
                 out.emit(UsageReported { total: Some(total), ..UsageReported::default() });
                 TokenUsage::default()
@@ -126,9 +125,9 @@ impl Translator {
         self.ending = None;
     }
 
-    /// Not the end: most are retries, and the end of a turn says so itself.
+    /// An error is not the end: most are retries, and the end of a turn is reported by itself.
     fn exec_error(&mut self, message: Option<Cow<'_, str>>, out: &mut Out<'_>) {
-        let message = message.unwrap_or(Cow::Borrowed("an error without words"));
+        let message = message.unwrap_or(Cow::Borrowed("an error without a message"));
         let will_retry = message.starts_with("Reconnecting...").then_some(true);
         out.emit(ErrorEvent { will_retry, ..ErrorEvent::new(&*message) });
         self.last_error = Some(message.into_owned());
@@ -192,7 +191,7 @@ impl Translator {
         }
     }
 
-    /// Items are numbered anew in each process, so that of later ones the number of the run is added.
+    /// Items are numbered from the start in each process, so the number of the run is added in later ones.
     pub(super) fn exec_id<'i>(&self, id: &'i str) -> Cow<'i, str> {
         match self.exec.runs {
             0 | 1 => Cow::Borrowed(id),
@@ -215,7 +214,7 @@ impl Translator {
             }
             Command::Interrupt { cancel_queued } => {
                 if *cancel_queued {
-                    // The first is that of the process, until it has told of its turn.
+                    // The first prompt belongs to the process until it has reported its turn.
                     let kept = usize::from(self.exec.is_running && !self.exec.begun);
                     self.ledger.cancel_prompts(kept, out);
                 }
@@ -235,7 +234,7 @@ impl Translator {
             }
             Command::Settle(answer) => {
                 let message =
-                    format!("{name} asks nothing, so there is no request {}", answer.request_id);
+                    format!("{name} never asks, so there is no request {}", answer.request_id);
                 return Err(GatewayError::new(ErrorCode::RequestNotFound, message));
             }
             Command::Query { method, .. } => {
@@ -251,7 +250,7 @@ impl Translator {
     }
 }
 
-/// Whether a change of mode can be taken.
+/// Refuses a change that the driver does not support.
 pub(super) fn check(driver: Driver, change: &Configure) -> Result<(), GatewayError> {
     if change.max_thinking_tokens.flatten().is_some() {
         return Err(GatewayError::unsupported(driver.name(), "maxThinkingTokens"));
@@ -272,7 +271,7 @@ fn total(usage: &Usage<'_>) -> TokenUsage {
     }
 }
 
-/// Which step is being done is not told.
+/// The wire does not report which step is in progress.
 fn entry(todo: Todo<'_>) -> Option<PlanEntry<'_>> {
     let status = match todo.completed {
         Some(true) => PlanStatus::Completed,

@@ -27,7 +27,7 @@ impl Translator {
             None => self.exec_made_id(phase, kind),
         };
         if !self.seen.has(&id) {
-            // The specification tells the name of an MCP tool only after its start.
+            // The specification gives the name of an MCP tool only after its start.
             let named = item.tool.is_some() || item.tool_name.is_some();
             if kind == "mcp_tool_call" && phase == Phase::Started && !named {
                 return;
@@ -98,8 +98,8 @@ impl Translator {
         self.start_tool(out, &Agent::main(), start, called);
     }
 
-    /// Only the specification's items grow: a command line or a query that was not told at the start,
-    /// and whole outputs of which the new part is told.
+    /// Only the specification's items grow: a command line or a query that was missing at the start, and
+    /// whole outputs, of which the new part is reported.
     fn exec_progress(&mut self, id: &str, item: &Item<'_>, out: &mut Out<'_>) {
         let Some(tool) = self.ledger.tool(id) else { return };
         let called = &mut tool.memo;

@@ -8,7 +8,7 @@ use crate::diff;
 use crate::json::{Scanner, Value};
 use crate::tape::{Agent, Out};
 
-/// Tells each file that a change of the app server changed.
+/// Reports each file of an app server's change.
 pub(super) fn tell_app(out: &mut Out<'_>, agent: &Agent<'_>, id: &str, changes: Value<'_>) {
     for change in changes.items().filter_map(Value::to::<app_wire::Change<'_>>) {
         let kind = change.kind.unwrap_or_default();
@@ -32,7 +32,7 @@ pub(super) fn tell_app(out: &mut Out<'_>, agent: &Agent<'_>, id: &str, changes: 
     }
 }
 
-/// Tells each file that a change of exec changed; only the specification's have texts.
+/// Reports each file of exec's change; only the specification's have texts.
 pub(super) fn tell_exec(out: &mut Out<'_>, agent: &Agent<'_>, id: &str, changes: Value<'_>) {
     for change in changes.items().filter_map(Value::to::<exec_wire::Change<'_>>) {
         let Some(file_path) = change.path else { continue };
@@ -55,7 +55,7 @@ pub(super) fn tell_exec(out: &mut Out<'_>, agent: &Agent<'_>, id: &str, changes:
     }
 }
 
-/// Reads changes that were kept from an earlier line.
+/// Reads changes that were stored from an earlier line.
 pub(super) fn read<T>(kept: &str, then: impl FnOnce(Value<'_>) -> T) -> Option<T> {
     let mut scanner = Scanner::new();
     scanner.scan(kept).ok().map(|document| then(document.root()))

@@ -1,4 +1,4 @@
-//! Items of the app server: what begins and what is complete.
+//! Items of the app server: how they start and complete.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ use crate::json::Value;
 use crate::tape::{Agent, Out};
 
 impl Translator {
-    /// An item begins, or is complete.
+    /// Handles an item that starts or is complete.
     pub(super) fn item(&mut self, notice: &Notice<'_>, complete: bool, out: &mut Out<'_>) {
         let Some(value) = notice.item else { return };
         let Some(item) = value.to::<Item<'_>>() else { return };
@@ -100,7 +100,7 @@ impl Translator {
         }
     }
 
-    /// What comes of the main agent belongs to a turn, also if its start was not seen.
+    /// Output of the main agent belongs to a turn, even if the turn's start was not seen.
     pub(super) fn join_turn(&mut self, agent: &Agent<'_>, notice: &Notice<'_>, out: &mut Out<'_>) {
         if agent.parent.is_none() && !self.ledger.turn_is_open() {
             self.threads.main().turn = notice.turn_id.as_deref().map(str::to_owned);
@@ -108,7 +108,7 @@ impl Translator {
         }
     }
 
-    /// Told when it begins; that it is complete says no more.
+    /// Reported when it starts; its completion adds nothing.
     fn user_message(
         &mut self,
         agent: &Agent<'_>,
@@ -194,7 +194,7 @@ impl Translator {
         item: &Item<'_>,
         out: &mut Out<'_>,
     ) {
-        // The start told them.
+        // The start reported these.
         for name in ["command", "cwd", "commandActions", "arguments", "prompt"] {
             value.get(name).into_iter().for_each(Value::carried);
         }
@@ -252,7 +252,7 @@ impl Translator {
         }
     }
 
-    /// What a call says of subagents: which it spawned, and which have ended.
+    /// Handles what a call says about subagents: which it spawned, and which have ended.
     fn agents(&mut self, agent: &Agent<'_>, id: &str, item: &Item<'_>, out: &mut Out<'_>) {
         let receivers = item.receiver_thread_ids.as_deref().unwrap_or_default();
         self.threads.spawned(id, receivers.first().map(|thread| &**thread), out);
@@ -269,7 +269,7 @@ impl Translator {
         }
     }
 
-    /// Output or progress of a call that is open: it runs.
+    /// Reports output or progress of an open call, which shows that it runs.
     pub(super) fn progress(
         &mut self,
         id: &str,
@@ -281,7 +281,7 @@ impl Translator {
         self.tell_progress(id, output, message, out);
     }
 
-    /// Something new of a call that is open, which may not run yet.
+    /// Reports progress of an open call that may not run yet.
     pub(super) fn tell_progress(
         &mut self,
         id: &str,
@@ -299,7 +299,7 @@ impl Translator {
     }
 }
 
-/// Exec's name of a tool that speaks to subagents.
+/// Exec's name for a tool that works with subagents.
 pub(super) fn collab_tool(tool: &str) -> &str {
     match tool {
         "spawnAgent" => "spawn_agent",

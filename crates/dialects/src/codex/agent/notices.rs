@@ -68,14 +68,14 @@ impl Translator {
         }
     }
 
-    /// Whose the thread of that id is, who has shown himself.
+    /// The agent of the thread, reported as spawned if it was not yet.
     pub(super) fn shown(&mut self, thread: Option<&str>, out: &mut Out<'_>) -> Agent<'static> {
         let thread = self.threads.of(thread);
         thread.show(out);
         thread.owner()
     }
 
-    /// The hot path: reads only what a delta has. `false` if it is none.
+    /// The hot path: reads only the fields of a delta. Returns `false` if it is not a delta.
     fn delta(&mut self, method: &str, params: Value<'_>, out: &mut Out<'_>) -> bool {
         enum What {
             Part(fn(&Delta<'_>) -> Part),
@@ -141,7 +141,7 @@ impl Translator {
         let started = self.threads.root(id);
         started.named(thread.agent_nickname);
         started.show(out);
-        // The response to `thread/start` has said it all, unless nobody saw it.
+        // The response to `thread/start` has reported all this, but a recording may lack it.
         if first && out.is_recording() {
             out.ready(AgentInfo {
                 native_session_id: thread.id.map(Text::new),
@@ -157,7 +157,7 @@ impl Translator {
         let turn = notice.turn.clone().unwrap_or_default();
         let id = turn.id.as_deref();
         let thread_id = notice.thread_id.as_deref();
-        // The turn of a subagent names the turn that it serves.
+        // A subagent's turn names the turn that it serves.
         let serves_itself = id.is_some() && turn.root_turn_id.as_deref() == id;
         let thread = match thread_id {
             Some(thread) if serves_itself => self.threads.root(thread),
@@ -252,9 +252,9 @@ impl Translator {
         let thread = self.threads.of(notice.thread_id.as_deref());
         thread.show(out);
         let (last, total) = (usage.last.as_ref().map(tokens), usage.total.as_ref().map(tokens));
-        // A report may come twice, and after a compaction `last` is the size of the context
-        // (`real-app-compact`): what is new of the total counts. A resumed thread first repeats the
-        // report of a turn that is over.
+        // A report may arrive twice, and after a compaction `last` is the size of the context
+        // (`real-app-compact`), so the increase of the total counts. A resumed thread first repeats the
+        // report of a turn that has ended.
         let before = thread.total;
         thread.total = total.or(before);
         let new = match (before, total) {
@@ -284,7 +284,7 @@ impl Translator {
         will_retry: Option<bool>,
         out: &mut Out<'_>,
     ) {
-        let message = failure.message.clone().unwrap_or(Text::from("an error without words"));
+        let message = failure.message.clone().unwrap_or(Text::from("an error without a message"));
         if agent.parent.is_none() {
             self.last_error = Some(message.to_string());
         }
@@ -293,13 +293,13 @@ impl Translator {
     }
 }
 
-/// The name of an error: a word, or the only key of an object.
+/// The name of an error: a string, or the only key of an object.
 fn code<'d>(failure: &Failure<'d>) -> Option<Cow<'d, str>> {
     let info = failure.info?;
     info.string().or_else(|| info.fields().next().map(|(name, _)| name))
 }
 
-/// What an error says beyond its words and its name.
+/// What an error contains besides its message and its name.
 fn details(failure: &Failure<'_>) -> Option<Json<'static>> {
     let mut object = JsonObject::new();
     let known = [
@@ -315,7 +315,7 @@ fn details(failure: &Failure<'_>) -> Option<Json<'static>> {
     object.unless_empty()
 }
 
-/// The last message, where the end of a turn repeats it.
+/// The last message, if the end of the turn repeats it.
 fn answer<'d>(turn: &Turn<'d>) -> Option<Text<'d>> {
     let items = turn.items.into_iter().flat_map(Value::items);
     items
@@ -324,7 +324,7 @@ fn answer<'d>(turn: &Turn<'d>) -> Option<Text<'d>> {
         .read("text")
 }
 
-/// What fills the context. Where it is full this is its size, though nothing was used
+/// How full the context is. If it is full, this is its size, though nothing was used
 /// (`edge-app-context-full`).
 fn context(tokens: &Tokens<'_>) -> u64 {
     tokens.total_tokens.unwrap_or(self::tokens(tokens).total_tokens)
@@ -358,14 +358,14 @@ fn status_of(status: Value<'_>) -> StatusChanged<'_> {
     let change = match word.as_deref() {
         Some("active") if flags.is_some() => Status::Waiting,
         Some("active") => Status::Working,
-        // Also `systemError`: an error has told what it was, and the turn has failed.
+        // Also `systemError`: an error has reported it, and the turn has failed.
         _ => Status::Idle,
     };
     let words = word.filter(|word| !matches!(&**word, "active" | "idle")).map(Text::new);
     StatusChanged::new(change).message(words).details(flags.map(Value::json))
 }
 
-/// Notifications that are a change of state and nothing else.
+/// Notifications that only report a change of state.
 fn status_changed<'d>(
     method: &str,
     params: Value<'d>,

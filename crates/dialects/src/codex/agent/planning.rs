@@ -1,4 +1,4 @@
-//! Plan mode, in which Codex asks questions: what the thread is in, and how a turn changes it.
+//! Plan mode, in which Codex asks questions: whether the thread is in it, and how a turn changes that.
 
 use agentwire_protocol::event::{Status, StatusChanged};
 use agentwire_protocol::{ApprovalMode, Text};
@@ -9,32 +9,31 @@ use super::Translator;
 use crate::agent::mode_name;
 use crate::tape::Out;
 
-/// The mode's name, to us and to Codex.
+/// The mode's name, for us and for Codex.
 pub(super) const PLAN: &str = "plan";
 
-/// What the thread is in, as the server last told. It outlives turns, processes and resumes.
+/// The thread's mode, as the server last reported it. It outlives turns, processes and resumes.
 #[derive(Debug, Default)]
 pub(super) struct Planning {
     is_on: bool,
-    /// How much the model thinks: a change of mode must name it, or it is lost.
+    /// How much the model thinks. A mode change must repeat it, or it is lost.
     effort: Option<String>,
 }
 
 impl Planning {
-    /// The server says what the thread runs with. A new thread has no mode, which is not to plan.
+    /// Records what the server reports. A new thread has no mode, which means that it does not plan.
     pub(super) fn told(&mut self, effort: Option<Text<'_>>, mode: Option<Collaboration<'_>>) {
         self.is_on = mode.and_then(|mode| mode.mode).as_deref() == Some(PLAN);
         self.effort = effort.map(|effort| effort.to_string());
     }
 
-    /// What a turn must be told, if the thread is not in the mode that is wanted. A mode has a model
-    /// of its own.
+    /// The mode that a turn must set, if the thread is not in the wanted one. A mode has its own model.
     pub(super) fn change(&self, is_wanted: bool, model: Option<&str>) -> Option<Value> {
         let model = model.filter(|_| self.is_on != is_wanted)?;
         let mode = if is_wanted { PLAN } else { "default" };
         Some(json!({
             "mode": mode,
-            // Without instructions they are the mode's own; those of the session stay beside them.
+            // With `null`, the mode's own instructions apply; the session's stay in effect next to them.
             "settings": {
                 "model": model,
                 "reasoning_effort": self.effort,
@@ -45,23 +44,21 @@ impl Planning {
 }
 
 impl Translator {
-    /// Whether the session is to plan.
     pub(super) fn plans(&self) -> bool {
         self.config.permission_mode.as_deref() == Some(PLAN)
     }
 
-    /// The mode's name, where it is not to ask about everything: Codex itself always asks.
+    /// The mode's name, unless it is to ask about everything: Codex itself always asks.
     pub(super) fn mode(&self) -> Option<&str> {
         let mode = self.config.approval_mode.filter(|mode| *mode != ApprovalMode::Ask);
         self.config.permission_mode.as_deref().or(mode.map(mode_name))
     }
 
-    /// The model of the next turn.
     pub(super) fn model(&self) -> Option<&str> {
         self.config.model.as_deref().or(self.first_model.as_deref())
     }
 
-    /// The server tells what a thread runs with from now on.
+    /// The server reports the new settings of a thread.
     pub(super) fn settings(&mut self, notice: &Notice<'_>, out: &mut Out<'_>) {
         let Some(value) = notice.thread_settings else { return };
         let settings: Settings<'_> = value.to().unwrap_or_default();

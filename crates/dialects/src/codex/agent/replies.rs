@@ -1,4 +1,4 @@
-//! Results and refusals of the app server, as a client of ours gets them.
+//! Results and errors of the app server, as our clients receive them.
 
 use agentwire_protocol::{ErrorCode, GatewayError, Json};
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use super::super::app_wire::Refusal;
 use crate::json::Value;
 
-/// How the result of a query is given on.
+/// How the result of a query is converted.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Shape {
     Exact,
@@ -16,7 +16,6 @@ pub(super) enum Shape {
     Account,
 }
 
-/// Why the server did not do what was asked.
 pub(super) fn refusal(error: Value<'_>) -> GatewayError {
     let refusal: Refusal<'_> = error.to().unwrap_or_default();
     let message = refusal.message.map(|message| message.to_string());
@@ -31,7 +30,6 @@ pub(super) fn refusal(error: Value<'_>) -> GatewayError {
 }
 
 impl Shape {
-    /// The result of a query in this form.
     pub(super) fn of(self, result: Option<Value<'_>>) -> Json<'static> {
         let Some(result) = result else { return Json::trusted("null") };
         let data = || result.get("data").into_iter().flat_map(Value::items);

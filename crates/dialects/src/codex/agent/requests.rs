@@ -1,4 +1,4 @@
-//! Requests of the app server: what it asks, and how its own words settle it.
+//! Requests of the app server: what it asks, and how its later messages settle them.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ use crate::json::Value;
 use crate::ledger::OpenRequest;
 use crate::tape::{Agent, Ending, Out};
 
-/// Fields of a request that say whose it is, or are shown as its options.
+/// Fields of a request that identify it, or are shown as its options.
 const BESIDE: &[&str] = &[
     "threadId",
     "conversationId",
@@ -29,15 +29,13 @@ const BESIDE: &[&str] = &[
     "availableDecisions",
 ];
 
-/// What is remembered of an open request.
 #[derive(Debug)]
 pub(super) struct Asked {
-    /// The request's own id, exactly as it came.
+    /// The request's id, exactly as received.
     pub(super) id: String,
     pub(super) what: What,
-    /// The call that waits for it.
     pub(super) tool: Option<String>,
-    /// A recording says that it was answered, not how: what the call does next will show.
+    /// A recording shows that it was answered, but not how: what the call does next will show.
     resolved: bool,
 }
 
@@ -48,24 +46,22 @@ impl Asked {
     }
 }
 
-/// What is asked, by the form of its answer.
+/// What is asked, by the format of its answer.
 #[derive(Debug)]
 pub(super) enum What {
     /// A command or a file change.
     Approval,
-    /// The same in the words of older versions.
+    /// The same in the format of older versions.
     Legacy,
-    /// Permissions for the turn: those asked for, exactly.
+    /// The exact permissions requested for the turn.
     Permissions(String),
-    /// A call of an MCP tool of that server.
+    /// A call of an MCP tool of the named server.
     McpCall(String),
-    /// A form or an address of an MCP server.
+    /// A form or a URL from an MCP server.
     Elicitation,
-    /// Questions: the id and the words of each.
+    /// The id and the text of each question.
     Questions(Vec<(String, String)>),
-    /// A tool that the client hosts.
     Tool,
-    /// Anything else.
     Other,
 }
 
@@ -83,7 +79,7 @@ impl Translator {
         thread.show(out);
         let agent = &thread.owner();
         let wire_id = id.json().get().to_owned();
-        // Ids begin at 0 in each process; a turn belongs to one process.
+        // Ids start at 0 in each process; a turn belongs to one process.
         let scope = ask.turn_id.as_deref().or(thread.turn.as_deref()).unwrap_or(method);
         let request_id = format!("{scope}:{}", wire_id.trim_matches('"'));
         let tool = ask.item_id.as_deref().or(ask.call_id.as_deref()).map(str::to_owned);
@@ -210,9 +206,9 @@ impl Translator {
         }
     }
 
-    /// An MCP server asks; or the program asks for a call of its tool, whose id it does not say: it
-    /// is the one open call of that agent to that server with the same arguments whose tool its
-    /// words quote. Where that leaves more than one, only what they share is told.
+    /// An MCP server asks, or Codex asks about a call of its tool. Codex does not give the call's id: it is
+    /// the agent's one open call to that server with the same arguments whose tool the message quotes. If
+    /// several calls match, only what they share is reported.
     fn elicitation<'d>(
         &mut self,
         agent: &Agent<'_>,
@@ -234,7 +230,7 @@ impl Translator {
             let calls = self.ledger.tools().filter(|call| agent.id == *call.agent);
             let open = calls.filter_map(|call| Some((&call.id, call.memo.mcp.as_ref()?)));
             let open: Vec<_> = open.filter(|(_, called)| fits(called)).collect();
-            // Which call it is may not be certain; of which server, it is.
+            // Which call it is may not be certain, but its server is.
             let full = |tool: &str| Some(format!("mcp__{server}__{tool}"));
             let (tool, tool_name) = match open.as_slice() {
                 [] => (None, full(words.split('"').nth(1).unwrap_or_default())),
@@ -267,8 +263,8 @@ impl Translator {
         (raised, What::Elicitation, None)
     }
 
-    /// The server says that a request is over. In a live session one that is still open was answered
-    /// by nobody here; in a recording the answers are not seen, and the call shows which it was.
+    /// The server reports that a request is resolved. In a live session, one that is still open was not
+    /// answered here. A recording does not contain the answers; the call shows which it was.
     pub(super) fn resolved(&mut self, notice: &Notice<'_>, out: &mut Out<'_>) {
         let Some(id) = notice.request_id.map(Value::json) else { return };
         let open = self.ledger.requests().find(|request| request.memo.id == id.get());
@@ -293,7 +289,7 @@ impl Translator {
         }
     }
 
-    /// The call of a request that was answered goes on: it was allowed.
+    /// The call of an answered request continues, so it was allowed.
     pub(super) fn settle_by_progress(&mut self, tool: &str, out: &mut Out<'_>) {
         let Some(recording) = out.recording() else { return };
         self.settle_where(out, recording.allowed(SettledBy::Client), |request| {
@@ -301,7 +297,7 @@ impl Translator {
         });
     }
 
-    /// The call ended, and with it what it waited for.
+    /// The call ended, which settles what it waited for.
     pub(super) fn settle_by_end(&mut self, tool: &str, denied: bool, out: &mut Out<'_>) {
         let waits = |request: &OpenRequest<Asked>| request.memo.tool.as_deref() == Some(tool);
         let Some(recording) = out.recording() else {
@@ -315,7 +311,7 @@ impl Translator {
         self.settle_where(out, ending, waits);
     }
 
-    /// Declines what is asked about a file change whose patch is another now. Codex may ask again.
+    /// Declines the requests about a file change whose patch has changed. Codex may ask again.
     pub(super) fn deny_changed(&mut self, tool: &str, out: &mut Out<'_>) {
         if out.is_recording() {
             return;
@@ -328,7 +324,7 @@ impl Translator {
             let id = self.ledger.requests().find(fits).map(|request| request.id.clone());
             let Some(id) = id else { return };
             let Some(request) = self.ledger.close_request(&id) else { return };
-            let reason = "the patch changed while it was asked about";
+            let reason = "the patch changed while its request was open";
             let is_legacy = matches!(request.memo.what, What::Legacy);
             let word = if is_legacy { "denied" } else { "decline" };
             self.refuse(Some(tool), None);
@@ -345,7 +341,7 @@ impl Translator {
         }
     }
 
-    /// That agent's turn is over, and nothing showed how its requests were answered.
+    /// The agent's turn ended, and nothing showed how its requests were answered.
     pub(super) fn settle_resolved(&mut self, agent: &Agent<'_>, out: &mut Out<'_>) {
         self.settle_where(out, Ending::RESOLVED, |request| {
             request.memo.resolved && agent.id == *request.agent
@@ -368,9 +364,9 @@ impl Translator {
     }
 }
 
-/// All that a request asks for: every field that says something and is not known to be harmless. One
-/// that is not known may widen the call, so it is shown, digested and judged. `changes` are those of
-/// the item, which the request only names; `beside` is what the item says that is not asked for.
+/// Everything that a request asks for: every field that is set and not known to be harmless. An unknown
+/// field may widen the call, so it is shown, digested and judged. `changes` are those of the item, which
+/// the request only names; `beside` is what the item says that is not asked for.
 fn input(
     params: Value<'_>,
     changes: Option<&String>,
@@ -389,8 +385,8 @@ fn input(
     object.maybe(STARTED_AS, beside.map(Json::trusted).as_ref()).unless_empty()
 }
 
-/// A decision that the server offers: a word, or the only key of an object. One that would change
-/// Codex's own rules is not offered: the gateway keeps what is allowed from now on.
+/// A decision that the server offers: a string, or the only key of an object. One that would change Codex's
+/// own rules is not offered: the gateway stores what is allowed from now on.
 fn option(decision: Value<'_>) -> Option<RequestOption<'_>> {
     let id = decision.string().or_else(|| decision.fields().next().map(|(name, _)| name))?;
     let kind = match &*id {
@@ -420,7 +416,6 @@ fn choice(option: Value<'_>) -> Option<QuestionOption<'_>> {
     Some(QuestionOption { label: choice.label?, description: choice.description })
 }
 
-/// One field of a form as a question.
 fn field<'d>((name, schema): (Cow<'d, str>, Value<'d>)) -> Question<'d> {
     let words = schema.read("description").or_else(|| schema.read("title"));
     let labels = schema.get("enum").into_iter().flat_map(Value::items);

@@ -9,14 +9,13 @@ use super::Translator;
 use super::requests::What;
 use crate::tape::Out;
 
-/// What is written back.
 enum Response {
     Result(String),
     Refusal(String),
 }
 
 impl Translator {
-    /// Answers a request. The session tells the others.
+    /// Answers a request. The session reports it to the other clients.
     pub(super) fn settle(
         &mut self,
         settlement: &Settlement,
@@ -38,7 +37,7 @@ impl Translator {
         if let (Some(request), Answer::Deny { .. }) = (closed, &answer) {
             self.refuse(request.memo.tool.as_deref(), request.memo.server());
         }
-        // The program tells that a call was declined, not in whose words.
+        // Codex reports that a call was declined, but not with which message.
         if let (Some(tool), Answer::Deny { message, .. }) = (tool, &answer)
             && let Some(tool) = self.ledger.tool(&tool)
         {
@@ -61,7 +60,7 @@ impl Translator {
 }
 
 fn reply(what: &What, answer: &Answer) -> Result<Response, GatewayError> {
-    // An answer in the agent's own form goes as it is, whatever was asked.
+    // An answer in the agent's own format is passed on unchanged, whatever was asked.
     if let Answer::HookOutput(output) = answer {
         return match output.read::<Map<String, Value>>() {
             Ok(_) => Ok(Response::Result(output.get().to_owned())),
@@ -97,8 +96,8 @@ fn reply(what: &What, answer: &Answer) -> Result<Response, GatewayError> {
     Ok(Response::Result(result.to_string()))
 }
 
-/// Codex is told "once", whatever holds from now on: the gateway has its own rule for that, and it is
-/// what was shown. Nothing that Codex would keep is ever sent.
+/// Codex is only ever told "once". The gateway has its own rule for what is allowed from now on, and that
+/// rule is what was shown. Nothing that Codex would store is ever sent.
 fn decision(answer: &Answer) -> Result<&'static str, GatewayError> {
     match answer {
         Answer::Allow { updated_input: Some(_), .. } => Err(updated_input()),
@@ -121,7 +120,7 @@ fn legacy(answer: &Answer) -> Result<&'static str, GatewayError> {
     }
 }
 
-/// Grants exactly what was asked for and for this turn, or nothing.
+/// Grants exactly what was requested, for this turn, or nothing.
 fn permissions(wanted: &str, answer: &Answer) -> Result<Response, GatewayError> {
     let granted = match answer {
         Answer::Allow { updated_input: Some(_), .. } => return Err(updated_input()),
@@ -166,7 +165,7 @@ fn elicitation(answer: &Answer) -> Result<Value, GatewayError> {
     Ok(json!({ "action": action, "content": content, "_meta": null }))
 }
 
-/// Answers by the id of the question; a client may name it by its words.
+/// Answers by the id of the question; a client may also use its text.
 fn answers(
     questions: &[(String, String)],
     answer: &Answer,
@@ -199,11 +198,11 @@ fn updated_input() -> GatewayError {
 }
 
 fn updated_permissions() -> GatewayError {
-    let what = "updatedPermissions, which it would keep; answer with `remember: session`, and the \
-                gateway allows the same again";
+    let what = "updatedPermissions, which it would store; answer with `remember: session`, and \
+                agentwire allows the same again";
     GatewayError::unsupported("codex", what)
 }
 
 fn needs(what: &str) -> GatewayError {
-    GatewayError::new(ErrorCode::InvalidMessage, format!("this request is answered by {what}"))
+    GatewayError::new(ErrorCode::InvalidMessage, format!("answer this request with {what}"))
 }

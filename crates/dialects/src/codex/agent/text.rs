@@ -1,4 +1,4 @@
-//! Blocks of text and thinking that grow: what was said of each, so that nothing is said twice.
+//! Growing blocks of text and thinking: what was reported of each, so that nothing is reported twice.
 
 use std::borrow::Cow;
 
@@ -8,24 +8,21 @@ use agentwire_protocol::event::{PlanUpdated, TextChunk, ThinkingChunk};
 use crate::block_text::Said;
 use crate::tape::{Agent, Out};
 
-/// How many blocks may be open at once; of more, the oldest are forgotten.
+/// How many blocks may be open at once; beyond that, the oldest is forgotten.
 const OPEN_LIMIT: usize = 256;
 
-/// How long a plan in words may be.
+/// The longest text of a plan that is stored, in bytes.
 const PLAN_LIMIT: usize = 1 << 20;
 
-/// Which part of an item a block is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// The text of a message.
     Text,
     /// Reasoning that comes in one piece.
     Reasoning,
-    /// A part of a reasoning summary.
     Summary(u64),
     /// A part of the raw reasoning.
     Content(u64),
-    /// A plan in words: told whole, when it is whole.
+    /// A plan as text, reported only when it is complete.
     Plan,
 }
 
@@ -38,22 +35,21 @@ pub(super) struct Key<'k> {
     pub(super) named: bool,
 }
 
-/// The blocks that are open.
 #[derive(Debug, Default)]
 pub(super) struct Blocks(Vec<Block>);
 
 #[derive(Debug)]
 struct Block {
-    /// Who began it; who ends it is the same, whatever the line says.
+    /// Who started it. The same agent ends it, whatever the line says.
     agent: String,
     parent: Option<String>,
     item: String,
     part: Part,
     name: Option<String>,
     said: Said,
-    /// The words of a plan, which are told at its end.
+    /// The text of a plan, which is reported at its end.
     plan: String,
-    /// Whether the whole so far ended in dots that may stand for what is to come.
+    /// Whether the text so far ended in dots that may mean that more follows.
     dots: bool,
     open: bool,
     attempt: u32,
@@ -70,8 +66,8 @@ impl Blocks {
         block.emit(out, Text::quoted(json), false);
     }
 
-    /// The whole of a block so far, as a JSON string. The specification ends what is not whole in
-    /// dots (`seed-agent-message`): they are told only if they turn out to be the end.
+    /// The whole block so far, as a JSON string. The specification ends an incomplete one in dots
+    /// (`seed-agent-message`): they are reported only if they turn out to be the end.
     pub(super) fn grow(&mut self, out: &mut Out<'_>, agent: &Agent<'_>, key: Key<'_>, json: &str) {
         let block = self.block(agent, key);
         let dots = inside(json).strip_suffix(DOTS);
@@ -96,7 +92,7 @@ impl Blocks {
         }
     }
 
-    /// The block ends; `json` is its whole text, if that is told again.
+    /// Ends the block; `json` is its whole text, if the wire repeats it.
     pub(super) fn finish(
         &mut self,
         out: &mut Out<'_>,
@@ -125,12 +121,12 @@ impl Blocks {
         block.emit(out, content, true);
     }
 
-    /// The item begins again, as after a stream that broke: what was said of it is a block of its own.
+    /// The item starts again, as after a broken stream: what was reported of it becomes a separate block.
     pub(super) fn restart(&mut self, out: &mut Out<'_>, item: &str) {
         self.0.iter_mut().filter(|block| block.item == item).for_each(|block| block.restart(out));
     }
 
-    /// That agent is done for now, or all are: no more comes of their blocks.
+    /// Closes the blocks of one agent, or of all.
     pub(super) fn close(&mut self, out: &mut Out<'_>, agent: Option<&Agent<'_>>) {
         let theirs = |block: &mut Block| agent.is_none_or(|agent| agent.id == *block.agent);
         for block in self.0.extract_if(.., theirs) {
@@ -149,8 +145,7 @@ impl Blocks {
                 self.0.len() - 1
             }
         };
-        // The place was found or made just now.
-        #[expect(clippy::indexing_slicing, reason = "`at` is a place of this list")]
+        #[expect(clippy::indexing_slicing, reason = "`at` was found in this list or just added")]
         &mut self.0[at]
     }
 }
@@ -177,7 +172,7 @@ impl Block {
         }
     }
 
-    /// This was said too. Of a plan the words are kept, up to a bound.
+    /// Adds to what was reported. The text of a plan is stored, up to a limit.
     fn hear(&mut self, text: &str) {
         self.said.add(text);
         if self.part == Part::Plan && self.plan.len() + text.len() <= PLAN_LIMIT {
@@ -251,7 +246,7 @@ fn quote(inside: &str) -> String {
     format!("\"{inside}\"")
 }
 
-/// What `json` says after what was said; `None` if it does not begin so.
+/// The part of `json` after what was reported; `None` if it does not start with that.
 fn rest<'j>(said: &Said, json: &'j str) -> Option<Text<'j>> {
     if said.is_empty() {
         return Some(Text::quoted(json));

@@ -1,16 +1,15 @@
-//! The threads of one app server, and whose events theirs are: the main agent's, or a subagent's
-//! named after the call that spawned it. A thread that no call is known to have spawned is a subagent
-//! named after itself. Once an event was told of a thread, its agent stays the same.
+//! The threads of one app server, and the agent of each: the main agent, or a subagent named after the call
+//! that spawned it. A thread that no call is known to have spawned is a subagent named after itself. Once
+//! an event of a thread is reported, its agent stays the same.
 
 use agentwire_protocol::event::{AgentFinished, AgentOutcome, AgentSpawned};
 use agentwire_protocol::{MAIN_AGENT, Text, TokenUsage};
 
 use crate::tape::{Agent, Out};
 
-/// How many threads are known at once; of more, the oldest subagent is forgotten.
+/// How many threads are known at once; beyond that, the oldest subagent is forgotten.
 const LIMIT: usize = 1024;
 
-/// The threads, the main one first.
 #[derive(Debug)]
 pub(super) struct Threads {
     all: Vec<Thread>,
@@ -20,7 +19,6 @@ pub(super) struct Threads {
     calls: u64,
 }
 
-/// One thread.
 #[derive(Debug, Default)]
 pub(super) struct Thread {
     pub(super) id: String,
@@ -28,15 +26,14 @@ pub(super) struct Thread {
     parent: Option<String>,
     name: Option<String>,
     prompt: Option<String>,
-    /// One of the calls up to this one may have spawned it, and nothing shows yet which.
+    /// One of the calls up to this number may have spawned it, and nothing shows yet which.
     undecided: Option<u64>,
     spawned: bool,
     finished: bool,
-    /// The turn that runs, or ran last.
+    /// The running turn, or the last one.
     pub(super) turn: Option<String>,
-    /// What this turn used so far.
     pub(super) usage: TokenUsage,
-    /// What the thread used, when it was last told.
+    /// The thread's total usage, as last reported.
     pub(super) total: Option<TokenUsage>,
 }
 
@@ -50,7 +47,6 @@ struct Spawn {
 }
 
 impl Thread {
-    /// Whose thread it is.
     pub(super) fn agent(&self) -> Agent<'_> {
         Agent {
             id: Text::from(self.agent.as_str()),
@@ -58,7 +54,7 @@ impl Thread {
         }
     }
 
-    /// The same, borrowing nothing.
+    /// Like [`Self::agent`], without borrowing.
     pub(super) fn owner(&self) -> Agent<'static> {
         match &self.parent {
             None => Agent::main(),
@@ -66,17 +62,16 @@ impl Thread {
         }
     }
 
-    /// Whether it is a subagent's.
     pub(super) fn is_sub(&self) -> bool {
         self.parent.is_some() || self.is_undecided()
     }
 
-    /// Whether it is not known whose thread it is.
+    /// Whether its agent is not known yet.
     pub(super) fn is_undecided(&self) -> bool {
         self.undecided.is_some()
     }
 
-    /// The subagent shows itself: it begins, if it has not.
+    /// Reports the subagent as spawned, unless that was done.
     pub(super) fn show(&mut self, out: &mut Out<'_>) {
         if self.is_sub() && !self.is_undecided() && !std::mem::replace(&mut self.spawned, true) {
             self.finished = false;
@@ -93,7 +88,7 @@ impl Thread {
         }
     }
 
-    /// It has that name, unless it has one.
+    /// Sets the name, unless it has one.
     pub(super) fn named(&mut self, name: Option<Text<'_>>) {
         self.name = self.name.take().or(name.map(|name| name.to_string()));
     }
@@ -105,7 +100,7 @@ impl Thread {
         }
     }
 
-    /// The subagent ended. One that never showed itself has no end to tell.
+    /// Reports the end of the subagent, unless its start was not reported.
     pub(super) fn finish(&mut self, out: &mut Out<'_>, finished: AgentFinished<'_>) {
         if self.is_sub() && !std::mem::replace(&mut self.finished, true) && self.spawned {
             let native_id = Some(Text::from(self.id.as_str()));
@@ -122,20 +117,18 @@ impl Default for Threads {
 }
 
 impl Threads {
-    /// The main thread.
     pub(super) fn main(&mut self) -> &mut Thread {
         self.at(0)
     }
 
-    /// The id of the main thread, once it is known.
     pub(super) fn main_id(&self) -> Option<&str> {
         self.all.first().map(|main| main.id.as_str()).filter(|id| !id.is_empty())
     }
 
-    /// The thread of that id, of which something is told now: whose it is gets decided. The first
-    /// that is heard of is the main one; a new one while a call spawns a subagent is that
-    /// subagent's, for its events come before the call's result (`real-app-collab-spawn`). Where
-    /// several calls may have spawned it, or none, it is named after itself.
+    /// The thread of that id. An event of it is reported now, so its agent is decided. The first thread is
+    /// the main one. A new thread while a call spawns a subagent is that subagent's, because its events
+    /// arrive before the call's result (`real-app-collab-spawn`). If several calls may have spawned it, or
+    /// none, it is named after itself.
     pub(super) fn of(&mut self, id: Option<&str>) -> &mut Thread {
         let at = self.place(id);
         if self.at(at).is_undecided() && !self.decide(at, |_| true) {
@@ -144,7 +137,7 @@ impl Threads {
         self.at(at)
     }
 
-    /// The thread of that id, of which nothing need be told yet: whose it is stays open while
+    /// The thread of that id. No event of it has to be reported yet, so its agent stays undecided while
     /// several calls may have spawned it, or none.
     pub(super) fn heard(&mut self, id: Option<&str>) -> &mut Thread {
         let at = self.place(id);
@@ -152,13 +145,13 @@ impl Threads {
         self.at(at)
     }
 
-    /// The thread began with this prompt, which may tell the call that spawned it.
+    /// The thread started with this prompt, which may identify the call that spawned it.
     pub(super) fn prompted(&mut self, id: Option<&str>, prompt: &str) {
         let at = self.place(id);
         self.decide(at, |spawn| spawn.prompt.as_deref() == Some(prompt));
     }
 
-    /// The thread is a child of that agent; `name` names it where no call may have spawned it.
+    /// The thread is a child of that agent; `name` names it if no call may have spawned it.
     pub(super) fn child(&mut self, id: &str, name: &str, parent: &Agent<'_>) -> &mut Thread {
         let at = self.place(Some(id));
         if self.at(at).is_undecided() {
@@ -172,7 +165,7 @@ impl Threads {
         self.at(at)
     }
 
-    /// No call spawned the thread: it began by itself.
+    /// No call spawned the thread: it started by itself.
     pub(super) fn root(&mut self, id: &str) -> &mut Thread {
         let at = self.place(Some(id));
         if self.at(at).is_undecided() {
@@ -199,7 +192,6 @@ impl Threads {
         self.all.len() - 1
     }
 
-    /// The calls that may have spawned the thread.
     fn candidates(&self, at: usize) -> impl Iterator<Item = &Spawn> {
         let thread = self.all.get(at);
         let last = thread.and_then(|thread| thread.undecided);
@@ -211,7 +203,7 @@ impl Threads {
         })
     }
 
-    /// Gives an undecided thread to the one call that may have spawned it and fits, if it is one.
+    /// Assigns an undecided thread to the call that may have spawned it, if exactly one matches.
     fn decide(&mut self, at: usize, fits: impl Fn(&Spawn) -> bool) -> bool {
         let mut fitting = self.candidates(at).filter(|spawn| fits(spawn)).map(|spawn| spawn.number);
         let only = fitting.next().filter(|_| fitting.next().is_none());
@@ -225,8 +217,8 @@ impl Threads {
         true
     }
 
-    /// An undecided thread becomes a subagent of its own name: a child of whom it is known to be, or
-    /// of whom all that may have spawned it are.
+    /// Makes an undecided thread a subagent named after itself. Its parent is the known one, or the one
+    /// that all calls that may have spawned it share, or the main agent.
     fn name_itself(&mut self, at: usize) {
         let parents = || self.candidates(at).map(|spawn| &spawn.parent);
         let shared = parents().next().filter(|first| parents().all(|parent| parent == *first));
@@ -242,7 +234,7 @@ impl Threads {
         (thread.agent, thread.parent, thread.prompt) = (agent, Some(parent), prompt);
     }
 
-    /// A call begins that spawns a subagent.
+    /// A call starts that spawns a subagent.
     pub(super) fn spawning(&mut self, call: &str, parent: &Agent<'_>, prompt: Option<String>) {
         if self.spawns.len() < LIMIT {
             self.calls += 1;
@@ -258,14 +250,13 @@ impl Threads {
         let (Some(id), Some(spawn)) = (thread, spawn) else { return };
         let at = self.place(Some(id));
         if self.at(at).is_undecided() {
-            // Another thread may have come first and have the call's name.
+            // Another thread may have taken the call's name first.
             let agent = if spawn.taken { id.to_owned() } else { spawn.call };
             self.bind(at, agent, spawn.parent, spawn.prompt);
         }
         self.at(at).show(out);
     }
 
-    /// The known subagent's thread of that id.
     pub(super) fn known_sub(&mut self, id: &str) -> Option<&mut Thread> {
         self.all.iter_mut().find(|thread| thread.id == id && thread.is_sub())
     }
@@ -280,19 +271,19 @@ impl Threads {
 
     #[expect(
         clippy::indexing_slicing,
-        reason = "places are this list's own, and it has a main thread"
+        reason = "indexes come from this list, which always has a main thread"
     )]
     fn at(&mut self, place: usize) -> &mut Thread {
         &mut self.all[place]
     }
 }
 
-/// A subagent's end of which only this is known.
+/// A subagent's end with only its outcome.
 pub(super) fn finished<'a>(outcome: AgentOutcome) -> AgentFinished<'a> {
     AgentFinished { outcome, result: None, native_id: None, usage: None, duration_ms: None }
 }
 
-/// What an `agentsStates` entry says of a subagent's end, if it has ended.
+/// The outcome in an `agentsStates` entry, if the subagent has ended.
 pub(super) fn outcome(status: &str) -> Option<AgentOutcome> {
     match status {
         "completed" => Some(AgentOutcome::Completed),

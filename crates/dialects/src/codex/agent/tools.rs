@@ -1,4 +1,4 @@
-//! Tool calls of both wires: each begins once and ends once.
+//! Tool calls of both wires: each starts once and ends once.
 
 use std::borrow::Cow;
 
@@ -12,26 +12,23 @@ use super::call_effects::Deed;
 use crate::json::Value;
 use crate::tape::{Agent, Out};
 
-/// What is remembered of an open call.
 #[derive(Debug, Default)]
 pub(super) struct Called {
     /// The exact `changes` of a file change.
     pub(super) changes: Option<String>,
-    /// What a call of an MCP tool calls.
     pub(super) mcp: Option<McpCall>,
-    /// What a growing output said so far.
+    /// The output so far, if it grows.
     pub(super) said: String,
-    /// What its items say that it does, oldest first; not in a recording.
+    /// What its items say that it does, oldest first; empty in a recording.
     pub(super) deeds: Vec<Deed>,
     /// A request about it was denied.
     pub(super) is_refused: bool,
-    /// What whoever declined it said.
+    /// The message with which it was declined.
     pub(super) denial: Option<String>,
-    /// Whether the specification's late command or query was told.
+    /// Whether the specification's late command or query was reported.
     pub(super) titled: bool,
 }
 
-/// A call of an MCP tool.
 #[derive(Debug)]
 pub(super) struct McpCall {
     pub(super) server: String,
@@ -41,7 +38,7 @@ pub(super) struct McpCall {
 }
 
 impl McpCall {
-    /// Whether these are its arguments, however they are written.
+    /// Whether these are its arguments, regardless of formatting.
     pub(super) fn has_arguments(&self, arguments: Option<&str>) -> bool {
         let read = |json: Option<&str>| match json.map(serde_json::from_str) {
             None | Some(Ok(serde_json::Value::Null)) => Some(serde_json::json!({})),
@@ -52,14 +49,13 @@ impl McpCall {
     }
 }
 
-/// How a call ended.
 pub(super) enum End<'a> {
     Completed(ToolCompleted<'a>),
     Failed(ToolFailure, Text<'a>),
 }
 
 impl Translator {
-    /// A call begins, unless it has begun before.
+    /// Starts a call, unless it has started before.
     pub(super) fn start_tool(
         &mut self,
         out: &mut Out<'_>,
@@ -76,8 +72,8 @@ impl Translator {
         }
     }
 
-    /// A call ends. `None` if it ended before, or never began; then its end is that of a task that
-    /// went on in the background (`real-app-interrupt-background-terminals`).
+    /// Ends a call. Returns `None` if it ended before or never started; then this is the end of a task that
+    /// continued in the background (`real-app-interrupt-background-terminals`).
     pub(super) fn end_tool(
         &mut self,
         out: &mut Out<'_>,
@@ -114,7 +110,7 @@ impl Translator {
     }
 }
 
-/// A call that has begun, of which only this is known.
+/// A started call with only these fields.
 pub(super) fn started<'a>(
     id: &'a str,
     name: impl Into<Text<'a>>,
@@ -130,7 +126,7 @@ pub(super) fn started<'a>(
     }
 }
 
-/// A call that ran to its end, of which only this is known.
+/// A completed call with only this field.
 pub(super) fn completed<'a>(success: bool) -> ToolCompleted<'a> {
     ToolCompleted {
         tool_id: Text::from(""),
@@ -143,7 +139,6 @@ pub(super) fn completed<'a>(success: bool) -> ToolCompleted<'a> {
     }
 }
 
-/// The end of a command.
 pub(super) fn command_end<'a>(
     status: Option<&str>,
     exit_code: Option<i64>,
@@ -161,8 +156,8 @@ pub(super) fn command_end<'a>(
     End::Completed(ToolCompleted { exit_code, result, error, ..completed(success) })
 }
 
-/// The end of a call of an MCP tool. One that fails with a result ran and reports an error; what the
-/// program refuses to run has only words for it (`real-exec-mcp-approval-needed`).
+/// The end of an MCP tool call. One that fails with a result did run and reports an error; one that Codex
+/// refuses to run has only a message (`real-exec-mcp-approval-needed`).
 pub(super) fn mcp_end<'a>(
     status: Option<&str>,
     result: Option<Value<'a>>,

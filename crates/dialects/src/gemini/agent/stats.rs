@@ -1,4 +1,4 @@
-//! What a run used, and what the model's service says when it fails.
+//! The usage of a run, and errors of the model service.
 
 use agentwire_protocol::TokenUsage;
 use agentwire_protocol::usage::ModelUsage;
@@ -7,8 +7,8 @@ use serde::Deserialize;
 use super::super::wire::Stats;
 use crate::json::Value;
 
-/// The words and the status of an error of the model's service, which Gemini passes on as JSON in a
-/// string: `[API Error: {"error":{"code":400,"message":"…","status":"INVALID_ARGUMENT"}}]`.
+/// The message and status of a model service's error, which Gemini passes on as JSON in a string: `[API
+/// Error: {"error":{"code":400,"message":"…","status":"INVALID_ARGUMENT"}}]`.
 pub(crate) fn api_error(message: &str) -> Option<(String, Option<String>)> {
     #[derive(Deserialize)]
     struct Wrapped {
@@ -30,7 +30,7 @@ pub(super) fn usage(stats: &Stats<'_>) -> TokenUsage {
     let output_tokens = stats.output_tokens.unwrap_or(0);
     let plain = input_tokens.saturating_add(output_tokens);
     let total_tokens = stats.total_tokens.unwrap_or(plain);
-    // The program counts thoughts in the total alone: `real-think`.
+    // The program counts thoughts only in the total (fixture real-think).
     let thoughts = total_tokens.checked_sub(plain).filter(|thoughts| *thoughts > 0);
     TokenUsage {
         input_tokens,

@@ -1,4 +1,4 @@
-//! Gemini's tools: what sort each is, and which of them change files or plans.
+//! Gemini's tools: the kind of each, and which of them change files or plans.
 
 use std::borrow::Cow;
 
@@ -11,31 +11,29 @@ use agentwire_protocol::event::{
 use crate::diff;
 use crate::json::Value;
 
-/// How much of a text is kept of a call that is open.
+/// The longest text that is stored for an open call.
 const KEPT_BYTES: usize = 64 << 10;
 
-/// The tool that has a subagent work. What that one does is told by no wire, only that it ends.
+/// The tool that runs a subagent. No wire reports what the subagent does, only that it ends.
 pub(crate) const SPAWN: &str = "invoke_agent";
 
-/// What is remembered of a call until its result.
+/// What is stored about a call until its result.
 #[derive(Debug, Default)]
 pub(super) struct Called {
     pub(super) edit: Option<Edit>,
-    /// It has a subagent work.
     pub(super) spawns: bool,
 }
 
-/// What an edit tool was asked to do; told as a changed file when it has been done.
+/// What an edit tool was asked to do; reported as a changed file once it is done.
 #[derive(Debug)]
 pub(super) struct Edit {
     path: String,
-    /// The passage to replace.
     before: Option<String>,
-    /// What stands in its place, or the whole file; none of both if one is too long to keep.
+    /// The replacement, or the whole file. If a text is too long to store, both are `None`.
     after: Option<String>,
 }
 
-/// The errors by which a tool did not run at all.
+/// The errors that mean that a tool did not run at all.
 pub(super) fn not_run(kind: &str) -> Option<ToolFailure> {
     match kind {
         "policy_violation" => Some(ToolFailure::Denied),
@@ -57,8 +55,9 @@ pub(super) fn edit(name: &str, arguments: Value<'_>) -> Option<Edit> {
     Some(Edit { path, before: before.and_then(keep), after: keep(after) })
 }
 
-/// The wire does not tell whether `write_file` made the file, and `modified` is true of both; but
-/// with `GEMINI_CLI_EXP_AGENT` the output is a diff (fixture real-exp-agent-write).
+/// The wire does not say whether `write_file` created the file, so it is reported as modified, which is
+/// true either way. With `GEMINI_CLI_EXP_AGENT` the output is a diff, which shows it (fixture
+/// real-exp-agent-write).
 pub(super) fn changed<'a>(edit: Edit, output: Option<&str>, tool_id: Text<'a>) -> FileChanged<'a> {
     let told = output.filter(|output| output.starts_with("Index: "));
     let told = told.and_then(|output| Some(output.get(output.find("\n@@ ")? + 1..)?.to_owned()));

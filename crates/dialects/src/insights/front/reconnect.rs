@@ -1,4 +1,4 @@
-//! A client that connects again goes on with its sessions by their ids.
+//! A client that reconnects continues its sessions by their ids.
 
 use agentwire_protocol::{ErrorCode, GatewayError, SessionId, SessionSummary};
 
@@ -21,7 +21,7 @@ impl Insights {
             return hold(held, wanted);
         }
         if self.finding.len() >= FINDING_LIMIT || self.sessions.len() >= SESSION_LIMIT {
-            let text = "too many sessions are looked up at once; try again later";
+            let text = "too many sessions are being looked up; try again later";
             return Err(Failure::new(wanted.code(), text));
         }
         let call = out.ask(Ask::Own(id.clone()));
@@ -30,7 +30,7 @@ impl Insights {
         Ok(())
     }
 
-    /// The session is this client's. Its events are read again, to know what is open.
+    /// The session belongs to this client. Its events are read again, to know what is open.
     pub(super) fn found(&mut self, id: &SessionId, summary: &SessionSummary, out: &mut Outbox) {
         let wanted = self.finding.remove(id).unwrap_or_default();
         let is_full = self.is_full();
@@ -60,7 +60,7 @@ impl Insights {
         }
     }
 
-    /// The session is not this client's, was killed, or does not exist.
+    /// The session belongs to someone else, was killed, or does not exist.
     pub(super) fn not_found(&mut self, id: &SessionId, error: &GatewayError, out: &mut Outbox) {
         for wanted in self.finding.remove(id).unwrap_or_default() {
             let code = match error.code == ErrorCode::SessionNotFound {
@@ -71,8 +71,8 @@ impl Insights {
         }
     }
 
-    /// The events up to that one were read again. After the last, what is open is shown, and what was wanted
-    /// meanwhile is done.
+    /// The events up to that one were read again. After the last one, the open requests are shown and the
+    /// held messages are handled.
     pub(super) fn caught_up(&mut self, id: &SessionId, seq: u64, out: &mut Outbox) {
         let Some(state) = self.sessions.get_mut(id) else { return };
         let Some((held, unanswerable)) = state.caught_up(seq) else { return };

@@ -1,4 +1,4 @@
-//! A session of a page: how it lives, and what waits while nobody can hear it.
+//! A session of a page: its state, and what waits while the session cannot receive it.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -11,7 +11,6 @@ use crate::insights::wire::{Code, Failure, Wanted};
 /// How many inputs may wait for a session that is being resumed.
 const WAITING_LIMIT: usize = 64;
 
-/// A session of a page.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) agent: AgentType,
@@ -19,11 +18,11 @@ pub(super) struct Session {
     pub(super) renderer: Renderer,
     /// The number of the last event that was shown.
     pub(super) seen: u64,
-    /// What comes next could not be read.
+    /// The next events could not be read.
     is_lost: bool,
-    /// It was taken for one that somebody else resumed, and nothing was seen of that yet.
+    /// It is assumed to be resumed by someone else, and no event has arrived since.
     pub(super) is_others: bool,
-    /// What came while nobody could hear it.
+    /// What arrived while the session could not receive it.
     pub(super) waiting: VecDeque<Pending>,
     /// Set while the events of an earlier connection are read again.
     catching_up: Option<CatchUp>,
@@ -32,28 +31,27 @@ pub(super) struct Session {
 /// Reads the events that an earlier connection showed, to know what is open. Shows nothing.
 #[derive(Debug)]
 struct CatchUp {
-    /// The last event to read so.
+    /// The last event to read again.
     until: u64,
-    /// What is wanted of the session meanwhile.
+    /// Messages that arrived in the meantime.
     held: VecDeque<Wanted>,
     /// Open requests that no page can answer.
     unanswerable: BTreeSet<String>,
 }
 
-/// Whether anybody hears what is said to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Life {
     Running,
-    /// It takes no more, and its last events are still to be shown.
+    /// It accepts nothing more, and its last events are not shown yet.
     Ending,
-    /// It ended; the next input goes on with it.
+    /// It has ended; the next input resumes it.
     Over,
     Resuming,
-    /// It was told to end, and is no more to its page.
+    /// It was told to end; for its page it no longer exists.
     Killed,
 }
 
-/// What a session is told once it runs again.
+/// What a session gets once it runs again.
 #[derive(Debug)]
 pub(super) enum Pending {
     Input(String),
@@ -61,14 +59,14 @@ pub(super) enum Pending {
 }
 
 impl Session {
-    /// One that runs, of which nothing was shown after that event.
+    /// A running session; `seen` is the last event that was shown.
     pub(super) fn new(agent: AgentType, renderer: Renderer, seen: u64) -> Self {
         let (life, waiting) = (Life::Running, VecDeque::new());
         let (is_lost, is_others, catching_up) = (false, false, None);
         Self { agent, life, renderer, seen, is_lost, is_others, waiting, catching_up }
     }
 
-    /// One that an earlier connection of this client started. Its events up to that number were shown.
+    /// A session that an earlier connection of this client started. Its events up to `until` were shown.
     pub(super) fn earlier(agent: AgentType, renderer: Renderer, until: u64) -> Self {
         let (held, unanswerable) = Default::default();
         let catching_up = Some(CatchUp { until, held, unanswerable });
@@ -79,7 +77,7 @@ impl Session {
         self.catching_up.is_some()
     }
 
-    /// Whether that has to wait until it is known what is open. What stops a session never waits.
+    /// Whether that must wait until it is known what is open. A message that stops a session never waits.
     pub(super) fn holds(&self, wanted: &Wanted) -> bool {
         self.is_catching_up() && !matches!(wanted, Wanted::Kill | Wanted::Interrupt)
     }
@@ -102,22 +100,21 @@ impl Session {
         }
     }
 
-    /// If that was the last event to read again: what was wanted meanwhile, and the open requests that no
-    /// page can answer.
+    /// If that was the last event to read again: the held messages, and the open requests that no page can
+    /// answer.
     pub(super) fn caught_up(&mut self, seq: u64) -> Option<(VecDeque<Wanted>, BTreeSet<String>)> {
         let is_last = self.catching_up.as_ref().is_some_and(|it| seq >= it.until);
         let CatchUp { held, unanswerable, .. } = self.catching_up.take_if(|_| is_last)?;
         Some((held, unanswerable))
     }
 
-    /// What comes next cannot be read.
     pub(super) fn lose(&mut self) {
         self.is_lost = true;
     }
 
     pub(super) fn wait(&mut self, waiting: Pending) -> Result<(), Failure> {
         if self.waiting.len() >= WAITING_LIMIT {
-            let text = "too much waits for the session; try again later";
+            let text = "too much is waiting for the session; try again later";
             let code = match waiting {
                 Pending::Input(_) => Code::InputFailed,
                 Pending::Interrupt => Code::InterruptFailed,
@@ -128,7 +125,7 @@ impl Session {
         Ok(())
     }
 
-    /// Shows what could not be read, from there on.
+    /// Follows the session again from the point where its events could not be read.
     pub(super) fn look_again(&mut self, id: &SessionId, out: &mut Outbox) {
         if std::mem::take(&mut self.is_lost) {
             out.follow(id, self.seen);
@@ -136,10 +133,10 @@ impl Session {
     }
 }
 
-/// Keeps what is wanted of a session for later, up to a limit.
+/// Holds a message for later, up to a limit.
 pub(super) fn hold(held: &mut VecDeque<Wanted>, wanted: Wanted) -> Result<(), Failure> {
     if held.len() >= WAITING_LIMIT {
-        let text = "too many messages wait for the session; try again later";
+        let text = "too many messages are waiting for the session; try again later";
         return Err(Failure::new(wanted.code(), text));
     }
     held.push_back(wanted);

@@ -1,4 +1,4 @@
-//! What the notifications of a session carry.
+//! The parameters of a session's notifications.
 
 use agentwire_protocol::event::SessionEndReason;
 use agentwire_protocol::{Json, SessionId, Text};
@@ -53,7 +53,7 @@ pub(super) struct EndedParams<'p> {
     pub(super) error: Option<&'p Text<'p>>,
 }
 
-/// What a `system` message says.
+/// The content of a `system` message.
 #[derive(Serialize)]
 pub(super) struct Told<'m> {
     pub(super) message: &'m Text<'m>,

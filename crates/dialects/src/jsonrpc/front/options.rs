@@ -1,4 +1,4 @@
-//! The `options` of a session, in our words or in the NDJSON backend's.
+//! The `options` of a session, in our spelling or the NDJSON backend's.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use agentwire_protocol::{Fields, Json, SessionConfig, strict};
 
 use crate::hooks;
 
-/// Reads them, and names the one that is wrong.
+/// An error names the option that is wrong.
 pub(super) fn read(options: &Json<'_>) -> Result<SessionConfig, String> {
     let given: Fields =
-        options.read().map_err(|_| "`options` must be an object without doubled names")?;
+        options.read().map_err(|_| "`options` must be an object without duplicate names")?;
     let mut fields = Fields::default();
     for (name, value) in given {
         let field = match camel(&name).as_str() {
@@ -17,10 +17,10 @@ pub(super) fn read(options: &Json<'_>) -> Result<SessionConfig, String> {
             field => field.to_owned(),
         };
         if !SessionConfig::FIELDS.contains(&field.as_str()) {
-            return Err(format!("there is no option `{name}`"));
+            return Err(format!("unknown option `{name}`"));
         }
-        // How deep the names within are ours; these options hold no names of the user's own that have
-        // a `_` in them.
+        // The nesting depth of names that are ours; within it, these options have no user-defined names
+        // with a `_`.
         let value = match field.as_str() {
             "sandbox" => renamed(&value, 2),
             "hooks" => renamed(&value, 3),
@@ -28,9 +28,9 @@ pub(super) fn read(options: &Json<'_>) -> Result<SessionConfig, String> {
         };
         let alone = Json::of(&BTreeMap::from([(&field, &value)]));
         strict::whole::<SessionConfig>(&alone)
-            .map_err(|what| format!("the option `{name}` is wrong: {what}"))?;
+            .map_err(|what| format!("option `{name}` is invalid: {what}"))?;
         if fields.insert(field, value).is_some() {
-            return Err(format!("the option `{name}` is given twice"));
+            return Err(format!("option `{name}` is given twice"));
         }
     }
     let config: SessionConfig = strict::read(Json::of(&fields).get())?;
@@ -39,7 +39,7 @@ pub(super) fn read(options: &Json<'_>) -> Result<SessionConfig, String> {
     Ok(config)
 }
 
-/// The names within, so many levels deep.
+/// Converts the names down to that many levels.
 fn renamed(value: &Json<'static>, levels: usize) -> Json<'static> {
     let Some(levels) = levels.checked_sub(1) else { return value.clone() };
     if let Ok(fields) = value.read::<Fields>() {
@@ -89,10 +89,10 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         let wrong = |text: &str| read(&Json::parse(text).unwrap()).unwrap_err();
-        assert_eq!(wrong(r#"{"modle":"x"}"#), "there is no option `modle`");
-        assert!(wrong(r#"{"max_turns":"x"}"#).starts_with("the option `max_turns` is wrong:"));
+        assert_eq!(wrong(r#"{"modle":"x"}"#), "unknown option `modle`");
+        assert!(wrong(r#"{"max_turns":"x"}"#).starts_with("option `max_turns` is invalid:"));
         assert!(wrong(r#"{"maxTurns":1,"max_turns":2}"#).ends_with("is given twice"));
-        assert!(wrong(r#"{"maxTurns":1,"maxTurns":2}"#).contains("doubled"));
+        assert!(wrong(r#"{"maxTurns":1,"maxTurns":2}"#).contains("duplicate"));
         assert!(wrong(r#"{"maxTurns":0}"#).contains("1 to 1000"));
         assert!(wrong("[]").contains("must be an object"));
         assert!(wrong(r#"{"sandbox":{"enabeld":true}}"#).contains("sandbox.enabeld"));

@@ -10,23 +10,22 @@ use serde::de::DeserializeOwned;
 
 use super::{options, prompt};
 
-/// How many sessions a list has, unless the client says otherwise.
+/// The default length of a session list.
 const LIST: usize = 100;
 
-/// How many events a page has, unless the client says otherwise.
+/// The default number of events in a page.
 const PAGE: usize = 1000;
 
 /// The largest page and the longest list.
 const LARGEST: usize = 10_000;
 
-/// What a client wants.
 #[derive(Debug)]
 pub(super) enum Request {
-    /// `run` and `session/create`
+    /// `run` and `session/create`.
     Open(Box<Open>),
     Attach(Attach),
     Command(SessionId, Command),
-    /// What the agent has said of itself.
+    /// What the agent has reported about itself.
     Greet(SessionId),
     Kill(SessionId),
     List {
@@ -39,7 +38,7 @@ pub(super) enum Request {
     },
 }
 
-/// A session that is to be begun or gone on with.
+/// A session to start or to continue.
 #[derive(Debug)]
 pub(super) struct Open {
     /// Whether the reply is the turn's result.
@@ -51,20 +50,19 @@ pub(super) struct Open {
     pub(super) events: bool,
     /// Sent twice, it starts one session.
     pub(super) key: Option<String>,
-    /// Why a session that is watched did not take the prompt.
+    /// Why a watched session refused the prompt.
     pub(super) refused: Option<GatewayError>,
-    /// Whether the session is watched for this alone.
+    /// Whether the session is watched for this call alone.
     pub(super) is_first: bool,
 }
 
 impl Open {
-    /// Whether a session that runs can take it.
+    /// Whether a running session can accept it.
     pub(super) fn changes_nothing(&self) -> bool {
         self.agent.is_none() && self.config == SessionConfig::default()
     }
 }
 
-/// A session that is to be shown.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Attach {
@@ -156,7 +154,7 @@ struct ControlParams {
     request: Json<'static>,
 }
 
-/// A control request of Claude's.
+/// One of Claude's control requests.
 #[derive(Deserialize)]
 struct ControlRequest {
     subtype: String,
@@ -171,13 +169,12 @@ struct ControlRequest {
 }
 
 impl Request {
-    /// Reads the parameters of that method.
     pub(super) fn read(method: &str, params: &Json<'_>) -> Result<Self, GatewayError> {
         match method {
             "run" => Self::open(params, true),
             "session/create" => Self::open(params, false),
             "session/send" => send(params),
-            // What stops is never refused for its form.
+            // A call that stops something is never refused for its form.
             "session/interrupt" => {
                 let StopParams { session_id } = read(params)?;
                 let InterruptFields { cancel_queued } = read(params)?;
@@ -205,12 +202,11 @@ impl Request {
             }
             unknown => Err(GatewayError::new(
                 ErrorCode::UnknownMethod,
-                format!("there is no method `{unknown}`"),
+                format!("unknown method `{unknown}`"),
             )),
         }
     }
 
-    /// The session that it names.
     pub(super) fn session(&self) -> Option<&SessionId> {
         match self {
             Self::Open(open) => open.session.as_ref(),
@@ -223,7 +219,7 @@ impl Request {
         }
     }
 
-    /// Whether it lets others come to their end: it is taken however many calls are open.
+    /// Whether it lets other calls finish: it has its own, higher limit of open calls.
     pub(super) fn is_relief(&self) -> bool {
         match self {
             Self::Kill(_) | Self::Command(_, Command::Interrupt { .. } | Command::Settle(_)) => {
@@ -264,8 +260,7 @@ impl Request {
             None => SessionConfig::default(),
         };
         let named = config.agent_type.take().map(|name| Json::of(&name).read());
-        let named =
-            named.transpose().map_err(|_| invalid("there is no agent of that `agentType`"))?;
+        let named = named.transpose().map_err(|_| invalid("unknown `agentType`"))?;
         if given.agent.is_some() && named.is_some() && given.agent != named {
             return Err(invalid("`agent` and `options.agentType` name two agents; give one"));
         }
@@ -330,9 +325,9 @@ fn control(session: SessionId, raw: &Json<'static>) -> Result<Request, GatewayEr
         }
         "initialize" => Err(GatewayError::new(
             ErrorCode::Unsupported,
-            "the hooks of a session are given when it is created; give them in `options`",
+            "hooks can be set only when a session is created; give them in `options`",
         )),
-        // Whoever speaks Claude's own wire knows what is meant.
+        // An agent that speaks Claude's own wire understands it.
         _ => Ok(Command::Query { method: "control".to_owned(), args: vec![raw.clone()] }),
     };
     command.map(|command| Request::Command(session, command))
@@ -341,7 +336,7 @@ fn control(session: SessionId, raw: &Json<'static>) -> Result<Request, GatewayEr
 fn bounded(given: Option<usize>, usual: usize) -> Result<usize, GatewayError> {
     match given.unwrap_or(usual) {
         limit @ 1..=LARGEST => Ok(limit),
-        limit => Err(invalid(format!("`limit` is {limit}, it must be from 1 to {LARGEST}"))),
+        limit => Err(invalid(format!("`limit` is {limit}; it must be from 1 to {LARGEST}"))),
     }
 }
 

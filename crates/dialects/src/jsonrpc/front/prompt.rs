@@ -1,4 +1,4 @@
-//! Prompts: text and images, or a user message of Claude's.
+//! Prompts: text and images, or one of Claude's user messages.
 
 use agentwire_protocol::{Image, Json, Prompt};
 use serde::Deserialize;
@@ -9,7 +9,7 @@ struct UserMessage {
     kind: Option<String>,
     role: Option<String>,
     content: Option<Json<'static>>,
-    /// The message itself, if this is the line around it.
+    /// The inner message, if this is the line around it.
     message: Option<Json<'static>>,
     uuid: Option<String>,
     parent_tool_use_id: Option<Json<'static>>,
@@ -33,7 +33,7 @@ struct Source {
     data: Option<String>,
 }
 
-/// The prompt that a call gives: by `prompt` and `images`, or by `message`.
+/// The prompt of a call: from `prompt` and `images`, or from `message`.
 pub(super) fn read(
     text: Option<String>,
     images: Vec<Image>,
@@ -65,7 +65,9 @@ fn user_message(message: &Json<'static>) -> Result<Prompt, String> {
         [("parent_tool_use_id", parent_tool_use_id), ("tool_use_result", tool_use_result)]
     {
         if value.is_some() {
-            return Err(format!("the message has a `{name}`: no agent takes one from a client"));
+            return Err(format!(
+                "the message has a `{name}`, which no agent accepts from a client"
+            ));
         }
     }
     let (role, content) = match message {
@@ -86,7 +88,8 @@ fn user_message(message: &Json<'static>) -> Result<Prompt, String> {
     Ok(Prompt { message_id: uuid, ..prompt })
 }
 
-/// Text and images as every agent takes them; the blocks beside them, unless that is all there is.
+/// Text and images as every agent accepts them, plus the original blocks unless text and images cover
+/// everything.
 fn blocks(content: Json<'static>) -> Result<Prompt, String> {
     let wrong = |_| "the `content` of a message must be text or content blocks".to_owned();
     let (mut texts, mut images, mut is_all) = (Vec::new(), Vec::new(), true);
@@ -106,7 +109,7 @@ fn blocks(content: Json<'static>) -> Result<Prompt, String> {
             }
             _ => {
                 is_all = false;
-                // What a tool result says is said to agents that know no tool results in prompts.
+                // The text of a tool result goes to agents that do not know tool results in prompts.
                 texts.extend(content.and_then(|content| said(&content)));
             }
         }
@@ -115,7 +118,7 @@ fn blocks(content: Json<'static>) -> Result<Prompt, String> {
     Ok(Prompt { images, content, ..Prompt::text(texts.join("\n\n")) })
 }
 
-/// The text of a block's content, which is text itself or blocks.
+/// The text of a block's content, which is a string or blocks.
 fn said(content: &Json<'_>) -> Option<String> {
     if let Ok(text) = content.read::<String>() {
         return Some(text);

@@ -1,4 +1,4 @@
-//! Who waits for a reply: every call gets exactly one, a batch gets all of its own at once.
+//! Pending replies: every call gets exactly one, and a batch gets all of its replies at once.
 
 use std::collections::BTreeMap;
 
@@ -10,19 +10,18 @@ use crate::jsonrpc::wire::{Fault, response};
 /// How many bytes of replies may wait for the rest of their batches.
 const HELD_LIMIT: usize = 16 << 20;
 
-/// A right to one reply; it is used up by giving it.
+/// The right to one reply; giving the reply consumes it.
 #[derive(Debug)]
 pub(super) struct Ticket {
-    /// A notification has none, and hears nothing.
+    /// A notification has none and gets no reply.
     id: Option<Json<'static>>,
     batch: Option<u64>,
 }
 
-/// All calls that have no reply yet.
 #[derive(Debug, Default)]
 pub(super) struct Replies {
     open: usize,
-    /// The bytes of the replies that wait.
+    /// The bytes of the waiting replies.
     held: usize,
     batches: BTreeMap<u64, Batch>,
     next: u64,
@@ -35,7 +34,7 @@ struct Batch {
 }
 
 impl Replies {
-    /// How many calls and notifications are under way.
+    /// How many calls and notifications are pending.
     pub(super) fn open(&self) -> usize {
         self.open
     }
@@ -45,7 +44,7 @@ impl Replies {
         Ticket { id, batch }
     }
 
-    /// A batch in which so many wait for a reply.
+    /// A batch of which `left` messages expect a reply.
     pub(super) fn batch(&mut self, left: usize) -> u64 {
         self.next += 1;
         if left > 0 {
@@ -54,7 +53,7 @@ impl Replies {
         self.next
     }
 
-    /// Whether there is room for a reply of that size: one that only reads may be asked for again.
+    /// Whether there is room for a reply of that size. A call that only reads can be repeated.
     pub(super) fn has_room(&self, ticket: &Ticket, bytes: usize) -> bool {
         ticket.batch.is_none() || self.held == 0 || self.held + bytes <= HELD_LIMIT
     }

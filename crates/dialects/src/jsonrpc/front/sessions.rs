@@ -1,4 +1,4 @@
-//! Sessions: begun, found, gone on with, resumed.
+//! Starts, looks up, continues and resumes sessions.
 
 use agentwire_protocol::reply::PromptResult;
 use agentwire_protocol::{
@@ -14,7 +14,7 @@ use super::{JsonRpc, Pending};
 use crate::front::{Ask, Outbox};
 use crate::jsonrpc::wire::Fault;
 
-/// What a session is looked up for.
+/// Why a session is looked up.
 #[derive(Debug)]
 pub(super) enum Wanted {
     Open(Box<Open>),
@@ -39,7 +39,7 @@ impl JsonRpc {
                 let agent = open.agent.unwrap_or(self.agent);
                 self.start(open, agent, ticket, out);
             }
-            // It goes on once it is over.
+            // It is resumed once it has ended.
             Some(id) if self.watches.get(&id).is_some_and(Watch::is_ending) => {
                 self.ending.insert(id.clone());
                 let waiting = self.opening.entry(id).or_default();
@@ -59,12 +59,12 @@ impl JsonRpc {
         ticket: Ticket,
         out: &mut Outbox,
     ) {
-        // Under a key the same content must be the same each time; the session finds an id.
+        // With a key, the content must be the same each time; the session chooses the id.
         if let Some(prompt) = open.prompt.as_mut().filter(|_| open.key.is_none()) {
             prompt.message_id.get_or_insert_with(|| out.message_id());
         }
         let mut new = NewSession {
-            // What a session has taken before it says in the reply to a prompt, not to a start.
+            // A session reports a repeated prompt in the reply to a prompt, not to a start.
             prompt: open.prompt.clone().filter(|_| open.session.is_none()),
             resume: open.session.clone(),
             config: open.config.clone(),
@@ -76,7 +76,7 @@ impl JsonRpc {
         self.calls.insert(call, Pending::Start(open, ticket));
     }
 
-    /// Gives a prompt to a session that runs and is shown.
+    /// Sends a prompt to a session that runs and is shown.
     fn go_on(&mut self, id: SessionId, mut open: Box<Open>, ticket: Ticket, out: &mut Outbox) {
         let Some(watch) = self.watches.get_mut(&id) else { return };
         if open.events {
@@ -109,7 +109,7 @@ impl JsonRpc {
         self.calls.insert(call, Pending::Lookup(id, wanted, ticket));
     }
 
-    /// What waited for a session goes on.
+    /// Handles the calls that waited for a session.
     pub(super) fn opened(&mut self, id: &SessionId, out: &mut Outbox) {
         for (request, ticket) in self.opening.remove(id).into_iter().flatten() {
             self.request(request, ticket, out);
@@ -131,7 +131,7 @@ impl JsonRpc {
         let is_over = session.state == SessionState::Ended;
         match wanted {
             Wanted::Open(open) if is_over => {
-                // What waits for the session goes on once it is resumed.
+                // Calls that wait for the session continue once it is resumed.
                 let agent = open.agent.unwrap_or(session.agent_type);
                 return match self.watches.contains_key(id) {
                     true => drop(self.resuming.insert(id.clone(), (open, agent, ticket))),
@@ -164,7 +164,7 @@ impl JsonRpc {
                 self.show(session, after, events, include_partial_messages, out);
             }
             Wanted::Kill => {
-                // Its end is waited for, and nothing is shown.
+                // Wait for its end and show nothing.
                 let watch = Watch::new(id.clone(), session.last_seq);
                 self.watches.insert(id.clone(), watch);
                 out.follow(id, session.last_seq);
@@ -174,7 +174,6 @@ impl JsonRpc {
         self.opened(id, out);
     }
 
-    /// Shows a session's events after that number.
     fn show(
         &mut self,
         session: &SessionSummary,
@@ -216,7 +215,7 @@ impl JsonRpc {
         self.opened(id, out);
     }
 
-    /// The key was used before, for that session: it is shown from its beginning.
+    /// The key was used before, for that session: the session is shown from its start.
     pub(super) fn started_before(
         &mut self,
         session: &SessionSummary,
@@ -233,7 +232,7 @@ impl JsonRpc {
         self.found(session, Wanted::Attach(attach), ticket, out);
     }
 
-    /// The engine took a prompt, or had taken it before: then no turn answers it.
+    /// The session accepted a prompt, or had accepted it before: then no turn answers it.
     pub(super) fn taken(
         &mut self,
         call: Call,
@@ -247,12 +246,12 @@ impl JsonRpc {
         }
         let Ok(PromptResult { message_id, repeated: true }) = reply.read() else { return };
         if let Some(run) = self.watches.get_mut(id).and_then(|watch| watch.refused(call)) {
-            let message = format!("the message {message_id} was taken before; it counts once");
+            let message = format!("message {message_id} was already accepted; it counts once");
             self.replies.give(run, Err(GatewayError::new(ErrorCode::Conflict, message)), out);
         }
     }
 
-    /// The engine did not take a prompt. If the session is over, it is resumed.
+    /// The session refused a prompt. If it has ended, it is resumed.
     pub(super) fn refused(
         &mut self,
         id: SessionId,
@@ -273,12 +272,14 @@ impl JsonRpc {
     }
 }
 
-/// Whether the client wants `stream_event` messages. The agent streams all the same: events have it.
+/// Whether the client wants `stream_event` messages. The agent streams either way: events include the
+/// pieces.
 fn is_partial(open: &Open) -> bool {
     open.config.include_partial_messages == Some(true)
 }
 
-/// Why a session that runs cannot take this, if it cannot. What it has already is no change.
+/// Why a running session cannot accept this, if it cannot. A value that the session already has is not a
+/// change.
 fn unchangeable(
     session: &SessionSummary,
     open: &Open,
@@ -291,11 +292,12 @@ fn unchangeable(
         change.working_directory.filter(|at| !is(at, &session.working_directory));
     change.model = change.model.filter(|model| !is(model, &session.model));
     let is_known = opened == Some(&open.config) || change == SessionConfig::default();
-    let message = "the session runs: its agent, directory and options stay; use session/configure";
+    let message =
+        "the session is running: its agent, directory and options are fixed; use session/configure";
     (!is_same || !is_known).then(|| GatewayError::new(ErrorCode::Conflict, message))
 }
 
-/// Why a session that is not over does not take a prompt here.
+/// Why a session that has not ended accepts no prompt here.
 fn elsewhere(id: &SessionId, error: GatewayError) -> GatewayError {
     match error.code == ErrorCode::SessionNotFound {
         true => {

@@ -18,27 +18,27 @@ use crate::front::Outbox;
 use crate::json::{self, Scanner};
 use crate::jsonrpc::wire::Notification;
 
-/// A session that this client watches.
 #[derive(Debug)]
 pub(super) struct Watch {
     id: SessionId,
-    /// What the client sees; nothing, if it only waits for the end.
+    /// What the client sees; `None` if it only waits for the end.
     view: Option<View>,
-    /// The last event that came.
+    /// The last event that arrived.
     seen: u64,
-    /// The last event that counted for turns. Those that are shown again do not count again.
+    /// The last event that counted for turns. Events that are shown again do not count again.
     counted: u64,
-    /// Runs whose turn has not begun.
+    /// Runs whose turn has not started.
     waiting: Vec<PendingRun>,
-    /// The runs that the present turn answers.
+    /// The runs that the current turn answers.
     turn: Vec<Ticket>,
-    /// The last result, until its turn is over.
+    /// The last result, until its turn ends.
     result: Option<String>,
-    /// Requests that are not told yet, and how they are told: those that a rule settles never are.
+    /// Requests that are not sent yet, with their notifications: a request that a rule settles is never
+    /// sent.
     raised: Vec<(String, Json<'static>)>,
-    /// What the agent has said of itself.
+    /// What the agent has reported about itself.
     info: BTreeMap<&'static str, Json<'static>>,
-    /// What this client started it with.
+    /// The config that this client started it with.
     pub(super) opened: Option<SessionConfig>,
     /// Calls that wait for the end.
     kills: Vec<(Call, Ticket)>,
@@ -50,12 +50,12 @@ pub(super) struct Watch {
 #[derive(Debug)]
 struct View {
     renderer: Renderer,
-    /// What comes up to here is only learned from, but for what is still asked.
+    /// Events up to this one only update the state; of them, only open requests are shown.
     after: u64,
     events: bool,
 }
 
-/// A run whose turn has not begun.
+/// A run whose turn has not started.
 #[derive(Debug)]
 struct PendingRun {
     call: Call,
@@ -63,11 +63,11 @@ struct PendingRun {
     run: Ticket,
 }
 
-/// A run that is over.
+/// A run that has ended.
 pub(super) type Finished = (Ticket, Result<Json<'static>, GatewayError>);
 
 impl Watch {
-    /// Nothing of it is shown; what happens after that number counts.
+    /// Shows nothing yet; events after that number count for turns.
     pub(super) fn new(id: SessionId, after: u64) -> Self {
         Self {
             id,
@@ -86,8 +86,8 @@ impl Watch {
         }
     }
 
-    /// Shows what comes after that number, and what is asked still. The events must then come from the
-    /// first on: what is shown builds on them.
+    /// Shows the events after that number, and the open requests. The events must then come from the first
+    /// one on: the rendering builds on them.
     pub(super) fn show(&mut self, after: u64, events: bool, partial: bool) {
         let renderer = Renderer::new(Options { partial });
         self.raised.clear();
@@ -98,51 +98,50 @@ impl Watch {
         self.view.is_some()
     }
 
-    /// Shows unified events too, from now on.
+    /// Also shows unified events, from now on.
     pub(super) fn show_events(&mut self) {
         if let Some(view) = &mut self.view {
             view.events = true;
         }
     }
 
-    /// Whether it was told to end.
     pub(super) fn is_ending(&self) -> bool {
         !self.kills.is_empty()
     }
 
-    /// Whether nobody waits for anything of it.
+    /// Whether no call waits for it.
     pub(super) fn is_idle(&self) -> bool {
         self.kills.is_empty() && self.turn.is_empty() && self.waiting.is_empty()
     }
 
-    /// What the agent has said of itself.
+    /// What the agent has reported about itself.
     pub(super) fn greeting(&self) -> Json<'static> {
         Json::of(&self.info)
     }
 
-    /// The prompt of a run was sent, under that id.
+    /// The prompt of a run was sent with that id.
     pub(super) fn prompted(&mut self, call: Call, message_id: String, run: Ticket) {
         self.waiting.push(PendingRun { call, message_id, run });
     }
 
-    /// The prompt was refused. Gives the run that waits for it.
+    /// The prompt was refused. Returns the run that waits for it.
     pub(super) fn refused(&mut self, call: Call) -> Option<Ticket> {
         let at = self.waiting.iter().position(|prompt| prompt.call == call)?;
         Some(self.waiting.remove(at).run)
     }
 
-    /// Somebody waits for the end.
+    /// A call waits for the end.
     pub(super) fn killed(&mut self, call: Call, ticket: Ticket) {
         self.kills.push((call, ticket));
     }
 
-    /// The session is not told to end after all.
+    /// The session does not end after all.
     pub(super) fn spared(&mut self, call: Call) -> Option<Ticket> {
         let at = self.kills.iter().position(|(kill, _)| *kill == call)?;
         Some(self.kills.remove(at).1)
     }
 
-    /// Shows an event, and gives the runs that it ends.
+    /// Shows an event and returns the runs that it ends.
     pub(super) fn event(&mut self, text: &str, out: &mut Outbox) -> Vec<Finished> {
         let Ok(event) = Event::from_json(text) else { return Vec::new() };
         self.seen = event.seq;
@@ -167,8 +166,8 @@ impl Watch {
         view.renderer.event(event, &mut |line| {
             is_said = true;
             let sort = sort(&mut self.scanner, line);
-            // The agent's own text stands as it is; but a lone surrogate in it would make the whole
-            // frame unreadable.
+            // The agent's own text is passed on unchanged, except for lone surrogates, which would make the
+            // whole frame unreadable.
             let line = json::without_lone_surrogates(line);
             if waits && sort == Sort::Result {
                 self.result = Some(line.clone().into_owned());
@@ -222,7 +221,8 @@ impl Watch {
         }
     }
 
-    /// What became durable together was shown: what is asked still, is asked of the client.
+    /// All events that became durable together were shown: the requests that are still open go to the
+    /// client.
     pub(super) fn pause(&mut self, out: &mut Outbox) {
         if self.view.as_ref().is_none_or(|view| self.seen < view.after) {
             return;
@@ -235,7 +235,7 @@ impl Watch {
     fn count(&mut self, kind: &EventKind<'_>) -> Vec<Finished> {
         match kind {
             EventKind::TurnStarted(turn) => {
-                // An agent may take several prompts into one turn.
+                // An agent may combine several prompts into one turn.
                 for id in &turn.message_ids {
                     let run = self.take(&id.decode());
                     self.turn.extend(run);
@@ -311,14 +311,15 @@ impl Watch {
         self.turn.drain(..).map(|run| (run, outcome.clone())).collect()
     }
 
-    /// Its events cannot be read: nobody hears what becomes of it.
+    /// Its events cannot be read: the outcome is unknown.
     pub(super) fn lost(self, error: &GatewayError) -> Vec<Finished> {
         let runs = self.turn.into_iter().chain(self.waiting.into_iter().map(|prompt| prompt.run));
         let tickets = runs.chain(self.kills.into_iter().map(|(_, ticket)| ticket));
         tickets.map(|ticket| (ticket, Err(error.clone()))).collect()
     }
 
-    /// The session is over: no run gets a result any more, and whoever waited for this has it.
+    /// The session has ended: no run gets a result any more, and the calls that waited for the end get
+    /// their reply.
     pub(super) fn end(self) -> Vec<Finished> {
         let error =
             self.error.unwrap_or_else(|| "the session ended before the turn did".to_owned());
@@ -348,18 +349,18 @@ fn failed(message: String) -> GatewayError {
     GatewayError::new(ErrorCode::AgentFailed, message)
 }
 
-/// What a line of Claude's is to a client.
+/// What one of Claude's lines is to a client.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sort {
     Result,
     Message,
-    /// Not one of the messages that are promised, such as `command_lifecycle`; the events have it.
+    /// Not one of the documented messages, such as `command_lifecycle`; the events include it.
     Other,
 }
 
 fn sort(scanner: &mut Scanner, line: &str) -> Sort {
     let Ok(document) = scanner.scan_tolerant(line) else { return Sort::Other };
-    // Of a doubled name most readers take the last.
+    // Of duplicate names, most readers use the last.
     let kind = document.root().fields().filter(|(name, _)| name == "type").last();
     match kind.and_then(|(_, kind)| kind.string()).as_deref() {
         Some("result") => Sort::Result,

@@ -1,5 +1,5 @@
-//! What the server keeps of the board: which sessions it sees to, and places in lists from which the
-//! next page goes on without all that is before it.
+//! The server's state for the board: the sessions it must end, and positions in event lists from which a
+//! later page can continue without rereading everything before.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,49 +7,47 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use agentwire_dialects::board::Board;
 use agentwire_protocol::{SessionId, SessionSummary};
 
-/// Of how many sessions places are kept; those that were read last.
+/// For how many sessions positions are stored; the most recently read ones.
 const SESSIONS: usize = 16;
 
-/// How many places of a session.
+/// How many positions are stored per session.
 const PLACES: usize = 32;
 
-/// How large the state at a place may be. At one that is larger no page begins.
+/// The largest state at a position, in bytes. A larger one is not stored.
 const WEIGHT: usize = 16 << 10;
 
-/// How many events lie between two places, at least.
+/// The minimum number of events between two positions.
 pub(super) const STRIDE: usize = 256;
 
-/// What the server keeps of the board.
 #[derive(Default)]
 pub(crate) struct Desk {
-    /// Sessions that end when their turn does.
+    /// Sessions that end when their turn ends.
     own: Mutex<HashSet<SessionId>>,
     lists: Mutex<VecDeque<List>>,
 }
 
-/// The places of a session.
 struct List {
     id: SessionId,
-    /// An id may be given again once its session is forgotten.
+    /// An id may be reused after its session is deleted.
     created_at: String,
     stride: usize,
-    /// By order.
+    /// In order.
     places: Vec<Place>,
-    /// The furthest that was read.
+    /// The furthest position that was read.
     last: Option<Place>,
 }
 
-/// A place in the list of a session: after that event.
+/// A position in the list of a session: after this event.
 #[derive(Clone, Default)]
 pub(super) struct Place {
     pub(super) seq: u64,
-    /// How many events of the board there are up to here.
+    /// The number of board events up to here.
     pub(super) count: usize,
     pub(super) board: Board,
 }
 
 impl Desk {
-    /// The session is the board's to end. Whether that is news.
+    /// The board is now responsible for ending this session. Returns false if it already was.
     pub(super) fn take_on(&self, id: &SessionId) -> bool {
         lock(&self.own).insert(id.clone())
     }
@@ -58,12 +56,11 @@ impl Desk {
         lock(&self.own).remove(id);
     }
 
-    /// Whether it ends when its turn does.
     pub(in crate::http) fn sees_to(&self, id: &SessionId) -> bool {
         lock(&self.own).contains(id)
     }
 
-    /// The last place at which no more than that many events are passed.
+    /// The last position with at most `count` events before it.
     pub(super) fn before(&self, session: &SessionSummary, count: usize) -> Place {
         self.with(session, |list| {
             let mut places = list.places.iter().chain(&list.last).rev();
@@ -72,14 +69,14 @@ impl Desk {
         })
     }
 
-    /// Keeps a place, if it is far enough from its neighbours, or is the last.
+    /// Stores a position if it is far enough from its neighbours, or is the last one.
     pub(super) fn keep(&self, session: &SessionSummary, place: &Place, is_last: bool) {
         if place.board.weight() <= WEIGHT {
             self.with(session, |list| list.keep(place, is_last));
         }
     }
 
-    /// Does something with the places of a session, which is now the one that was read last.
+    /// Calls `what` with the positions of a session, and marks the session as the most recently read.
     fn with<T>(&self, session: &SessionSummary, what: impl FnOnce(&mut List) -> T) -> T {
         let mut lists = lock(&self.lists);
         let at = lists.iter().position(|list| list.id == session.id);
@@ -115,7 +112,7 @@ impl List {
         }
         self.places.insert(at, place.clone());
         if self.places.len() > PLACES {
-            // Every second is enough.
+            // Keep every second position.
             self.stride = self.stride.saturating_mul(2);
             let mut at = 0;
             self.places.retain(|_| {
@@ -154,7 +151,7 @@ mod tests {
         for count in 1..100_000 {
             desk.keep(&session, &place(count), count == 99_999);
         }
-        // Read again and again as it grows, it has no more of them.
+        // Reading again as the session grows adds no positions.
         for count in 1..1000 {
             desk.keep(&session, &place(99_999 + count), true);
         }

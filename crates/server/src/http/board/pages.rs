@@ -1,4 +1,4 @@
-//! A session's events by pages.
+//! The events of a board session in pages.
 
 use std::collections::BTreeMap;
 
@@ -29,28 +29,28 @@ struct EventsQuery {
     limit: Option<String>,
 }
 
-/// A page of the board's events.
+/// A page of board events.
 #[derive(JsonSchema)]
-#[expect(dead_code, reason = "it is written as text; this is its schema")]
+#[expect(dead_code, reason = "written as text; only used for its schema")]
 #[schemars(rename = "BoardEventPage")]
 pub(in crate::http) struct EventPage {
-    /// In order.
+    /// The events, in order.
     events: Vec<BoardEvent>,
-    /// How many come before them.
+    /// How many events come before them.
     offset: u64,
-    /// How many there are.
+    /// The total number of events.
     total: u64,
 }
 
-/// An event of the board.
+/// A board event.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase")]
-#[expect(dead_code, reason = "the board makes it; this is its schema")]
+#[expect(dead_code, reason = "made by the board; only used for its schema")]
 struct BoardEvent {
     /// A UUID.
     id: String,
     session_id: SessionId,
-    /// What it is, and so what its payload has.
+    /// The type, which determines the payload.
     #[schemars(extend(
         "enum" = ["plan", "log", "diff", "action", "toolResult", "error", "cancelled"]
     ))]
@@ -74,7 +74,7 @@ pub(in crate::http) async fn events(
     let mut cursor = app.hub().follow(&session.id, place.seq);
     while place.seq < session.last_seq {
         if page.is_full() {
-            // The rest is only counted, and as far as it was before, not again.
+            // The rest is only counted. Skip what was counted before.
             let further = app.desk.before(&session, usize::MAX);
             if further.seq > place.seq && further.seq <= session.last_seq {
                 cursor = app.hub().follow(&session.id, further.seq);
@@ -84,7 +84,7 @@ pub(in crate::http) async fn events(
             }
         }
         let batch = match page.next(&mut cursor).await {
-            // What there is is a page; the rest is only counted.
+            // The events so far make a page; the rest is only counted.
             Err(StoreError::Busy(_)) if page.count() > 0 && !page.is_full() => {
                 page.close();
                 continue;
@@ -113,7 +113,8 @@ pub(in crate::http) async fn events(
             }
         }
         if page.is_full() {
-            // What is only counted is read one by one, and waits for no share that the page itself holds.
+            // Events that are only counted are read one by one, and must not wait for a share that the page
+            // itself holds.
             page.close();
         } else if page.count() > before {
             page.keep(&batch);
@@ -126,7 +127,6 @@ pub(in crate::http) async fn events(
     Ok(json_text(StatusCode::OK, held.text(text)))
 }
 
-/// Tells of an event as it stands in the log.
 fn tell(board: &mut Board, line: &[u8], say: &mut dyn FnMut(Json<'static>)) {
     let event = std::str::from_utf8(line).ok().and_then(|text| Event::from_json(text).ok());
     if let Some(event) = event {

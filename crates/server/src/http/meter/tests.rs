@@ -1,4 +1,4 @@
-//! Messages are counted as they stand on the wire, however it is cut.
+//! Messages are counted on the wire, however it is split.
 
 use std::task::Waker;
 
@@ -35,7 +35,7 @@ async fn a_large_message_has_a_share_however_it_is_cut() {
     let mut wire = frame(0x81, 10);
     wire.extend(frame(0x89, 5));
     wire.extend(frame(0x82, large));
-    // In pieces, with a ping between them.
+    // In fragments, with a ping between them.
     wire.extend(frame(0x01, FREE));
     wire.extend(frame(0x89, 5));
     wire.extend(frame(0x80, 1));
@@ -104,7 +104,7 @@ async fn a_message_of_unknown_length_takes_a_share_of_what_has_come() {
         let come = count * (FREE + 16);
         assert!(pool.used() <= (WORK * 2 * come.max(STEP)) as i64, "{come}: {}", pool.used());
     }
-    // It cannot grow while another waits, and is given up.
+    // It cannot grow while another message waits, so it is abandoned.
     let mut waits = Box::pin(pool.take(usize::MAX));
     assert!(waits.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     meter.read(&frame(0x00, 2 << 20));
@@ -121,7 +121,7 @@ fn a_byte_now_and_then_is_slow() {
     assert!(!pace.is_slow(after(300), 1, STEP));
     assert!(!pace.is_slow(after(900), 3, STEP));
     assert!(pace.is_slow(after(1200), 4, STEP));
-    // What holds more must come faster.
+    // A message with a larger share must arrive faster.
     assert!(!pace.is_slow(after(2200), 1 << 20, STEP));
     assert!(!pace.is_slow(after(3200), 9 << 20, 64 << 20));
     assert!(pace.is_slow(after(4200), 10 << 20, 64 << 20));

@@ -1,15 +1,13 @@
-//! The text format of Prometheus.
+//! The Prometheus text format.
 
 use std::fmt::{Display, Write as _};
 
-/// What a family of figures is.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
     Counter,
     Gauge,
 }
 
-/// A page of figures.
 #[derive(Default)]
 pub(super) struct Page {
     text: String,
@@ -17,7 +15,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// The samples that follow are of this.
+    /// Starts a family; the samples that follow belong to it.
     pub(super) fn family(&mut self, name: &'static str, kind: Kind, help: &str) {
         let kind = match kind {
             Kind::Counter => "counter",
@@ -26,7 +24,6 @@ impl Page {
         self.head(name, kind, help);
     }
 
-    /// A family of one sample.
     pub(super) fn single(
         &mut self,
         name: &'static str,
@@ -42,8 +39,8 @@ impl Page {
         self.line("", labels, value);
     }
 
-    /// Buckets (bound, how many are not above it), how many there are, their sum; `unit` is what one
-    /// of the family's unit has.
+    /// Writes buckets (upper bound, number of values up to it), the count and the sum. `unit` is how many
+    /// of the values' units make one of the family's.
     pub(super) fn histogram(
         &mut self,
         name: &'static str,
@@ -66,7 +63,7 @@ impl Page {
 
     fn head(&mut self, name: &'static str, kind: &str, help: &str) {
         self.name = name;
-        // Writing into memory cannot fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
 

@@ -1,4 +1,4 @@
-//! What clients do: connections, streams and answers.
+//! Client traffic: connections, streams and responses.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,16 +14,15 @@ use super::super::App;
 use super::super::routes::PLACES;
 use crate::connection::Outgoing;
 
-/// The statuses that are told apart.
+/// The statuses that are counted separately.
 const STATUSES: [u16; 20] = [
     101, 200, 201, 202, 204, 400, 401, 403, 404, 405, 408, 409, 413, 415, 422, 500, 502, 503, 504,
     507,
 ];
 
-/// What stands for all that is not told apart.
+/// The label for everything that is not counted separately.
 const OTHER: &str = "other";
 
-/// What clients do.
 pub(crate) struct Traffic {
     http: Gauge,
     insights: Gauge,
@@ -34,12 +33,11 @@ pub(crate) struct Traffic {
     insights_wire: Gauge,
     board: Gauge,
     sse: Gauge,
-    /// What waits for each socket.
+    /// The output of each socket.
     outgoing: Mutex<(u64, BTreeMap<u64, Outgoing>)>,
     answers: Vec<Answers>,
 }
 
-/// The answers of one method at one route.
 struct Answers {
     method: &'static str,
     route: &'static str,
@@ -47,7 +45,6 @@ struct Answers {
     other: Counter,
 }
 
-/// What a stream speaks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Wire {
     Unified,
@@ -71,13 +68,11 @@ impl Wire {
     }
 }
 
-/// A connection that is open.
 pub(crate) struct Connected {
     traffic: Arc<Traffic>,
     is_insights: bool,
 }
 
-/// A stream that is open.
 pub(crate) struct Stream {
     traffic: Arc<Traffic>,
     wire: Wire,
@@ -113,23 +108,21 @@ impl Traffic {
         }
     }
 
-    /// A client is connected until what this gives is dropped.
+    /// Counts a client as connected until the returned value is dropped.
     pub(crate) fn connected(self: &Arc<Self>, is_insights: bool) -> Connected {
         self.listener(is_insights).add(1);
         Connected { traffic: Arc::clone(self), is_insights }
     }
 
-    /// There was no place for a client.
     pub(crate) fn over_limit(&self) {
         self.over_limit.add(1);
     }
 
-    /// The system gave no descriptor for a client.
     pub(crate) fn no_descriptors(&self) {
         self.no_descriptors.add(1);
     }
 
-    /// A stream is open until what this gives is dropped.
+    /// Counts a stream as open until the returned value is dropped.
     pub(crate) fn stream(self: &Arc<Self>, wire: Wire, outgoing: Option<&Outgoing>) -> Stream {
         self.wire(wire).add(1);
         let key = outgoing.map(|outgoing| {
@@ -159,7 +152,7 @@ impl Traffic {
         waiting.1.values().map(Outgoing::waiting).sum()
     }
 
-    /// Method, route, status and how many; those that never came are left out.
+    /// Method, route, status and count, without those that are 0.
     pub(super) fn answers(
         &self,
     ) -> impl Iterator<Item = (&'static str, &'static str, String, u64)> {
@@ -212,7 +205,7 @@ impl Drop for Stream {
     }
 }
 
-/// Counts and tells of every request and its answer, whoever asked.
+/// Counts and logs every request with its response.
 pub(crate) async fn observe(State(app): State<App>, request: Request, next: Next) -> Response {
     let begun = Instant::now();
     let route = request.extensions().get::<MatchedPath>().cloned();

@@ -1,6 +1,6 @@
-//! The schemas of what the server takes and gives. A type that is both may be read more widely than it is
-//! written (fields that may be left out or `null`): then it is described twice, the one that is taken
-//! under a name that ends in `Input`.
+//! The schemas of the server's input and output. A type that is used for both may accept more than it
+//! writes (fields that may be omitted or `null`). Such a type is described twice; the input has a name that
+//! ends in `Input`.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use super::Shape;
 
 const PLACE: &str = "/components/schemas";
 
-/// Describes types as they are met.
+/// Collects schemas of types as they are used.
 pub(super) struct Schemas {
     takes: SchemaGenerator,
     gives: SchemaGenerator,
@@ -31,20 +31,20 @@ impl Schemas {
         }
     }
 
-    /// What a client sends.
+    /// The schema of a type that clients send.
     pub(super) fn taken(&mut self, shape: Shape) -> Value {
-        // Marked, so that it is known from what is given once all types are.
+        // Marked, to tell it from output types until all types are known.
         let mut schema = shape(&mut self.takes).to_value();
         rename(&mut schema, &|name| Some(format!("<{name}")));
         schema
     }
 
-    /// What a client gets.
+    /// The schema of a type that clients receive.
     pub(super) fn given(&mut self, shape: Shape) -> Value {
         without_nulls(shape(&mut self.gives)).to_value()
     }
 
-    /// Puts the definitions into the document, where they are referred to.
+    /// Adds the definitions to the document and fixes the references.
     pub(super) fn put_into(mut self, document: &mut Value) {
         let mut taken = self.takes.take_definitions(true);
         let mut given = self.gives.take_definitions(true);
@@ -86,7 +86,7 @@ fn without_nulls(mut schema: Schema) -> Schema {
     schema
 }
 
-/// The types that are described differently, or whose parts are.
+/// The types whose descriptions differ, or that contain such types.
 fn different(taken: &Map<String, Value>, given: &Map<String, Value>) -> BTreeSet<String> {
     let is_both = |name: &&String| given.contains_key(*name);
     let mut found: BTreeSet<String> =
@@ -118,7 +118,7 @@ fn rename(schema: &mut Value, new: &dyn Fn(&str) -> Option<String>) {
     });
 }
 
-/// Every type that is referred to.
+/// Calls `see` for every type that is referred to.
 fn visit(schema: &mut Value, see: &mut dyn FnMut(&mut String)) {
     match schema {
         Value::Object(fields) => {

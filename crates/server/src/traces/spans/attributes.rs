@@ -1,4 +1,4 @@
-//! What the conventions for generative AI call things.
+//! Attribute names and values of the conventions for generative AI.
 
 use agentwire_dialects::program;
 use agentwire_protocol::{AgentType, TokenUsage};
@@ -6,14 +6,14 @@ use serde_json::json;
 
 use super::span::{Attribute, CONTENT, Value, bounded, number_of};
 
-/// Whose models an agent uses. Of an agent that may use anybody's, its own name.
+/// The provider of the agent's models. For an agent that may use any provider, its own name.
 pub(super) fn provider(agent: Option<AgentType>) -> &'static str {
     agent.map_or("_OTHER", |agent| program(agent).provider)
 }
 
-/// Tokens. By the conventions the input has everything that was read, from a cache or not.
+/// Token counts. By the conventions, the input includes everything that was read, cached or not.
 pub(super) fn usage(usage: &TokenUsage, attributes: &mut Vec<Attribute>) {
-    // Of some subagents only the sum is known.
+    // For some subagents, only the total is known.
     if usage.input_tokens == 0 && usage.output_tokens == 0 && usage.total_tokens > 0 {
         return;
     }
@@ -30,7 +30,7 @@ pub(super) fn usage(usage: &TokenUsage, attributes: &mut Vec<Attribute>) {
     }
 }
 
-/// One message, in the JSON that the conventions prescribe.
+/// One message, in the JSON format of the conventions.
 pub(super) fn message(role: &str, text: &str) -> Value {
     let part = json!({ "type": "text", "content": bounded(text, CONTENT) });
     Value::Text(json!([{ "role": role, "parts": [part] }]).to_string())

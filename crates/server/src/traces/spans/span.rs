@@ -1,15 +1,15 @@
-//! A span, and how it is filled.
+//! Spans and their attributes.
 
 use agentwire_protocol::{Event, Text};
 use sha2::{Digest as _, Sha256};
 
-/// How much of a text stands in a span, in characters.
+/// The longest text in a span, in characters.
 pub(super) const CONTENT: usize = 16 << 10;
 
-/// How much of an error's words stands in a span, in characters.
+/// The longest error message in a span, in characters.
 pub(super) const WORDS: usize = 500;
 
-/// A stretch of work that is over.
+/// A finished piece of work.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Span {
     pub(crate) trace: [u8; 16],
@@ -25,7 +25,7 @@ pub struct Span {
     pub(crate) error: Option<String>,
 }
 
-/// Something that happened meanwhile.
+/// Something that happened during a span.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SpanEvent {
     pub(crate) time: u64,
@@ -35,7 +35,6 @@ pub(crate) struct SpanEvent {
 
 pub(crate) type Attribute = (&'static str, Value);
 
-/// What an attribute says.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
     Text(String),
@@ -45,7 +44,6 @@ pub(crate) enum Value {
 }
 
 impl Span {
-    /// About how many bytes it takes.
     pub(crate) fn cost(&self) -> usize {
         let of = |(key, value): &Attribute| {
             key.len()
@@ -102,7 +100,7 @@ impl Span {
         }
     }
 
-    /// The model that answered, unless it is known already.
+    /// Sets the model that answered, unless it is already known.
     pub(super) fn model(&mut self, model: Option<&str>) {
         const KEY: &str = "gen_ai.response.model";
         if !self.attributes.iter().any(|(key, _)| *key == KEY) {
@@ -129,7 +127,7 @@ pub(super) fn bounded(text: &str, most: usize) -> String {
     text.chars().take(most).collect()
 }
 
-/// An id that follows from the event that opens the span: whoever reads the log gives it the same.
+/// An id derived from the event that opens the span: every reader of the log computes the same one.
 pub(super) fn digest<const N: usize>(what: &str, event: &str) -> [u8; N] {
     let digest = Sha256::digest(format!("{what}/{event}"));
     digest.first_chunk::<N>().copied().unwrap_or([1; N])

@@ -1,4 +1,4 @@
-//! Spans of recorded agents, as goldens.
+//! Spans of recorded agents, compared with goldens.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::*;
 
 const ALL: Traced = Traced { sampled: 1 << 63, content: false };
 
-/// Takes events a millisecond after another.
+/// Stamps events one millisecond apart.
 struct Reader {
     translator: Translator,
     seq: u64,
@@ -68,7 +68,6 @@ fn read(case: &str, traced: Traced) -> Vec<Span> {
     reader.spans
 }
 
-/// The spans as a tree.
 fn tree(spans: &[Span]) -> String {
     fn tell(span: &Span, spans: &[Span], depth: usize, out: &mut String) {
         let milliseconds = |time: u64| (time / 1_000_000) % 100_000;
@@ -137,7 +136,7 @@ fn content_stands_in_spans_only_if_it_is_wanted() {
     assert!(!said.iter().any(|key| keys(&read(case, ALL)).contains(key)));
 }
 
-/// Every recording: what opens is closed once, below a parent that is there, and the ids are its own.
+/// In every recording, each span is closed once, its parent exists, and its id is unique.
 #[test]
 fn spans_are_whole_over_all_recordings() {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../dialects/fixtures");
@@ -151,7 +150,7 @@ fn spans_are_whole_over_all_recordings() {
             assert_eq!(ids.len(), spans.len(), "{case}");
             for span in &spans {
                 assert!(span.end >= span.start && span.cost() < 64 << 10, "{case}");
-                // The words of an error are content.
+                // An error's message is content.
                 let kind = span.attributes.iter().find(|(key, _)| *key == "error.type");
                 let kind = kind.map(|(_, kind)| kind.clone());
                 assert_eq!(span.error.clone().map(Value::Text), kind, "{case}: {span:?}");

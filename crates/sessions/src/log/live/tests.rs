@@ -1,4 +1,4 @@
-//! How much of durable events stays in memory.
+//! How many durable events stay in memory.
 
 use bytes::Bytes;
 
@@ -30,7 +30,7 @@ fn a_tail_has_the_last_events_and_no_more_than_its_share() {
     }
     assert!(live.after(50).is_none(), "only in the store");
     assert_eq!(live.after(90).unwrap().0.first, 91);
-    // The newest stays, however large, until there is a newer one.
+    // The newest batch stays, however large, until there is a newer one.
     show(&mut tails, &live, batch(101, OF_ONE + 1));
     assert!(live.after(99).is_none(), "only in the store");
     assert_eq!(live.after(100).unwrap().0.first, 101);
@@ -38,7 +38,7 @@ fn a_tail_has_the_last_events_and_no_more_than_its_share() {
     assert!(live.after(100).is_none(), "too large to keep");
     assert_eq!(live.after(101).unwrap().0.first, 102);
     assert!(tails.bytes <= OF_ONE);
-    // None stays that is larger than all together may be.
+    // A batch larger than the limit for all sessions does not stay.
     show(&mut tails, &live, batch(103, OF_ALL + 1));
     assert!(live.after(102).is_none(), "too large to keep");
     assert_eq!(tails.bytes, 0);
@@ -51,7 +51,7 @@ fn the_quietest_sessions_give_way() {
     let sessions: Vec<_> = (0..200).map(|name| live(&name.to_string())).collect();
     for session in &sessions {
         show(&mut tails, session, batch(1, 200_000));
-        // The first is busy all the time.
+        // The first session is busy all the time.
         let busy = sessions.first().unwrap();
         let next = busy.progress.borrow().last + 1;
         show(&mut tails, busy, batch(next, 10_000));

@@ -1,4 +1,5 @@
-//! Rules of an agent's own: what they allow it runs unasked, so that no rule of a session could deny it.
+//! An agent's own rules: the agent runs what they allow without asking, so no rule of a session could deny
+//! it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +8,7 @@ use agentwire_dialects::agent::Launch;
 use agentwire_dialects::guarded::OwnRules;
 use agentwire_protocol::{ErrorCode, GatewayError, SessionConfig};
 
-/// Whether an agent has rules that pass over one of a session's.
+/// Checks whether an agent has rules that bypass a rule of the session.
 pub(super) struct Question {
     agent: &'static str,
     own: &'static OwnRules,
@@ -16,7 +17,7 @@ pub(super) struct Question {
 }
 
 impl Question {
-    /// For a session with a rule that they may pass over.
+    /// Returns `None` if the session has no rule that they could bypass.
     pub(super) fn of(
         agent: &'static str,
         own: &'static OwnRules,
@@ -29,13 +30,13 @@ impl Question {
         Some(Self { agent, own, rule, places: places(own, launch) })
     }
 
-    /// Looks at the files, and refuses the session where some may allow commands.
+    /// Reads the files and refuses the session if one may allow commands.
     pub(super) fn check(&self) -> Result<(), GatewayError> {
         let found = self.places.iter().find_map(|place| allowing(self.own, place));
         let Some(file) = found else { return Ok(()) };
         let message = format!(
-            "{} cannot take the rule {} in blockedTools: {} allows commands that it then runs \
-             unasked; remove what it allows, or move the file away",
+            "{} does not support the rule {} in blockedTools: {} allows commands, which the agent then \
+             runs without asking; remove its allow rules or move the file away",
             self.agent,
             self.rule,
             file.display()
@@ -44,7 +45,7 @@ impl Question {
     }
 }
 
-/// Where the agent reads rules: its own directory, and those of the project.
+/// Where the agent reads rules: its own directory and those of the project.
 fn places(own: &OwnRules, launch: &Launch) -> Vec<PathBuf> {
     let variable = |name: &str| {
         let own = launch.env.get(name).map(PathBuf::from);
@@ -56,7 +57,7 @@ fn places(own: &OwnRules, launch: &Launch) -> Vec<PathBuf> {
     home.into_iter().chain(project).map(|place| place.join(own.rules)).collect()
 }
 
-/// A file of rules there that allows something, or may.
+/// A rules file in the directory that allows something, or may allow it (because it cannot be read).
 fn allowing(own: &OwnRules, directory: &Path) -> Option<PathBuf> {
     let entries = fs::read_dir(directory).ok()?.flatten().map(|entry| entry.path());
     let mut files = entries.filter(|path| path.extension().is_some_and(|end| end == own.ending));

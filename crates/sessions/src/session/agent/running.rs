@@ -19,51 +19,48 @@ use crate::budget::{self, Pool, Share};
 use crate::metrics::Counted;
 use crate::process::{Control, LaunchFiles, Output, Process};
 
-/// How much is read at once.
 const READ_LIMIT: usize = 128 << 10;
 
-/// How long to wait before a disk that took no part of a long line is tried again.
+/// How long to wait before a failed write of a long line to the disk is retried.
 const TRY_DISK: Duration = Duration::from_millis(500);
 
-/// A share of the budget that is waited for.
 type Sharing = Pin<Box<dyn Future<Output = Share> + Send>>;
 
-/// A process that runs, or has ended and is not yet read to its end.
+/// A process that runs, or that has ended but is not yet read to its end.
 pub(in super::super) struct Running {
     stdin: Option<pipe::Sender>,
     outgoing: Backlog,
-    /// stdin is closed once all is written.
+    /// Close stdin once everything is written.
     closes: bool,
     stdout: Option<Output>,
     stderr: Option<Output>,
     pub(in super::super) control: Control,
     pub(in super::super) said: Stderr,
-    /// A line that is too long to be held in memory until it ends.
+    /// A line that is too long to stay in memory until it ends.
     pub(in super::super) long: Option<LongLine>,
-    /// Waits for the memory that such a line needs when it is read back.
+    /// Waits for the memory that the long line needs when it is read back.
     sharing: Option<Sharing>,
     pool: Pool,
     data_dir: PathBuf,
     exit: Option<Exit>,
     is_gone: bool,
     pub(in super::super) watch: Watch,
-    /// As long as it is here, it is counted as running.
+    /// While this is set, the process counts as running in the metrics.
     pub(in super::super) counted: Option<Counted>,
     _files: LaunchFiles,
 }
 
-/// What happened to a process.
 #[derive(Debug)]
 pub(in super::super) enum Happening {
     Exited(Exit),
     Gone,
-    /// So many bytes are in [`SCRATCH`]; none is the end.
+    /// This many bytes are in [`SCRATCH`]; 0 means the end.
     Stdout(usize),
     Stderr(usize),
     Writable,
     /// A long line has ended, and there is memory for it.
     LongLine(Share),
-    /// The disk that took no part of a long line is to be tried again.
+    /// Time to retry the disk write of a long line.
     TryDisk,
 }
 
@@ -98,8 +95,8 @@ impl Running {
         }
     }
 
-    /// The next that happens. Cancelling it loses nothing. Unless `may_gather`, nothing is read: what it
-    /// said before is not handed to the log yet.
+    /// The next thing that happens. Cancel safe. Unless `may_gather`, nothing is read, because earlier
+    /// output has not been handed to the log yet.
     pub(in super::super) async fn next(&mut self, may_gather: bool) -> Happening {
         let is_stuck = self.long.as_ref().is_some_and(LongLine::is_stuck);
         let is_whole = self.long.as_ref().is_some_and(|long| long.is_whole() || self.is_read());
@@ -120,7 +117,7 @@ impl Running {
                 }
             }
         };
-        // In no order: none of these may keep another waiting, however fast it comes.
+        // Deliberately not `biased`: none of these may starve another, however busy it is.
         tokio::select! {
             () = writable(&self.stdin), if is_writing => Happening::Writable,
             count = read(&mut self.stdout), if may_read => Happening::Stdout(count),
@@ -128,12 +125,12 @@ impl Running {
             share = shared(&mut self.sharing) => Happening::LongLine(share),
             () = tokio::time::sleep(TRY_DISK), if is_stuck && !is_whole => Happening::TryDisk,
             end = end, if !self.is_gone => end,
-            // It is gone, and its last words may not be read yet.
+            // The tree is gone, but its last output may not be read yet.
             else => std::future::pending().await,
         }
     }
 
-    /// Waits for a share of the budget while a long line is whole and may be read back.
+    /// Waits for a share of the budget while a long line is complete and may be read back.
     fn share_for_long(&mut self, is_wanted: bool) {
         match self.long.as_ref().filter(|_| is_wanted) {
             Some(long) if self.sharing.is_none() => {
@@ -145,56 +142,52 @@ impl Running {
         }
     }
 
-    /// The long line that has ended.
+    /// Takes the long line that has ended.
     pub(in super::super) fn take_long(&mut self) -> Option<LongLine> {
         self.sharing = None;
         self.long.take()
     }
 
-    /// Brings what has come of a long line out of memory. It may wait for the disk.
+    /// Moves the received part of a long line from memory to the disk. May block on the disk.
     pub(in super::super) fn write_long(&mut self) -> io::Result<()> {
         self.long.as_mut().map_or(Ok(()), |long| long.write(&self.data_dir))
     }
 
-    /// How it ended, if it has.
     pub(in super::super) fn exit(&self) -> Option<Exit> {
         self.exit
     }
 
-    /// It has something new to do: its silence counts from here.
+    /// The agent has new work, so its silence is counted from now.
     pub(in super::super) fn touch(&mut self) {
         self.watch.touch(Instant::now());
     }
 
-    /// Takes note of the process's end.
     pub(in super::super) fn exited(&mut self, exit: Exit) {
         self.exit = Some(exit);
         self.watch.exited(Instant::now(), self.is_gone);
         self.stdin = None;
     }
 
-    /// The whole tree is gone: what is in the pipes is all that will be.
+    /// The whole process tree is gone, so nothing more is written to the pipes.
     pub(in super::super) fn gone(&mut self) {
         self.is_gone = true;
         self.watch.gone();
     }
 
-    /// Whether there is nothing left to read or to wait for.
+    /// Whether there is nothing left to read or wait for.
     pub(in super::super) fn is_over(&self) -> bool {
         self.is_read() && self.long.is_none()
     }
 
-    /// Whether it has ended, and all that it said is read.
+    /// Whether the process has ended and all its output is read.
     pub(in super::super) fn is_read(&self) -> bool {
         self.is_gone && self.stdout.is_none() && self.stderr.is_none()
     }
 
-    /// How many bytes wait to be written.
     pub(in super::super) fn waiting(&self) -> usize {
         self.outgoing.len()
     }
 
-    /// Queues a line.
     pub(in super::super) fn send(&mut self, line: &str) {
         if self.stdin.is_some() && !self.closes {
             self.outgoing.push(line.as_bytes());
@@ -203,13 +196,13 @@ impl Running {
         }
     }
 
-    /// Closes stdin once all that waits is written.
+    /// Closes stdin once everything that waits is written.
     pub(in super::super) fn close_stdin(&mut self) {
         self.closes = true;
         self.flush();
     }
 
-    /// Writes what the pipe takes now.
+    /// Writes as much as the pipe accepts now.
     pub(in super::super) fn flush(&mut self) {
         let Some(stdin) = &self.stdin else { return };
         loop {
@@ -217,8 +210,8 @@ impl Running {
                 Ok([]) => break,
                 Ok(rest) => stdin.try_write(rest),
                 Err(error) => {
-                    // A part of a line must not be left out.
-                    tracing::error!(%error, "what waits for an agent cannot be read back");
+                    // Part of a line must never be left out.
+                    tracing::error!(%error, "failed to read back the queued input of an agent");
                     self.closes = true;
                     break;
                 }
@@ -226,7 +219,7 @@ impl Running {
             match written {
                 Ok(count) => self.outgoing.advance(count),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // It reads no more: its exit tells the rest.
+                // The agent no longer reads. Its exit explains why.
                 Err(_) => {
                     self.stdin = None;
                     break;
@@ -239,7 +232,7 @@ impl Running {
         }
     }
 
-    /// stdout has said something, or is at its end.
+    /// Records that stdout delivered `count` bytes, or ended if `count` is 0.
     pub(in super::super) fn heard(&mut self, count: usize) {
         self.watch.hear(Instant::now(), count);
         if count == 0 {
@@ -247,19 +240,18 @@ impl Running {
         }
     }
 
-    /// stderr is at its end.
     pub(in super::super) fn close_stderr(&mut self) {
         self.stderr = None;
     }
 }
 
 std::thread_local! {
-    /// One buffer for all sessions of a thread. It is filled and emptied without anything being awaited
-    /// in between: what completes a `select!` runs on in the same poll.
+    /// One buffer for all sessions of a thread. It is filled and emptied without an await in between: the
+    /// branch that completes a `select!` continues in the same poll.
     pub(in super::super) static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; READ_LIMIT]);
 }
 
-/// Reads into [`SCRATCH`]. An error is an end.
+/// Reads into [`SCRATCH`]. An error counts as the end.
 async fn read(output: &mut Option<Output>) -> usize {
     let Some(output) = output else { return std::future::pending().await };
     std::future::poll_fn(|context| {

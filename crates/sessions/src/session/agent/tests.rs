@@ -1,4 +1,4 @@
-//! A process that has ended is read to its end, when there is room.
+//! A process that has ended is read to its end once there is room.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -30,7 +30,7 @@ async fn start(script: &str, directory: &std::path::Path) -> Running {
     plan.start(&config, launch).await.unwrap()
 }
 
-/// Whatever there is to read waits until it may be read.
+/// Output that is available is not read before it may be.
 #[tokio::test]
 async fn a_process_that_is_gone_is_read_when_there_is_room() {
     let directory = tempfile::tempdir().unwrap();
@@ -61,7 +61,7 @@ async fn a_process_that_is_gone_is_read_when_there_is_room() {
             }
             Happening::Stderr(0) => process.close_stderr(),
             Happening::Stderr(count) => err.extend_from_slice(&buffer[..count]),
-            other => panic!("it is gone: {other:?}"),
+            other => panic!("the process is gone: {other:?}"),
         });
     }
     assert_eq!((out, err), (b"out\n".to_vec(), b"err\n".to_vec()));

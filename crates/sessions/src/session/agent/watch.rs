@@ -1,5 +1,5 @@
-//! What is noticed of a process by the clock: silence, a closed output, what it leaves behind. It has no
-//! clock of its own.
+//! Detects problems of a process by time: silence, a closed output, processes left behind. The caller
+//! passes in the time.
 
 use std::time::Duration;
 
@@ -7,39 +7,37 @@ use tokio::time::Instant;
 
 use crate::settings::Timing;
 
-/// How long an agent may live on after it closed its output.
+/// How long an agent may keep running after it closed its output.
 const CLOSED_GRACE: Duration = Duration::from_secs(2);
 
-/// How long the end of what a process left behind is waited for. It is killed at once; only what runs
-/// as another user cannot be.
+/// How long to wait for the end of processes that were left behind. They are killed immediately; only
+/// processes that run as another user survive that.
 const LEFT_GRACE: Duration = Duration::from_secs(5);
 
-/// What is known of a process by the clock.
 #[derive(Debug)]
 pub(in super::super) struct Watch {
     started: Instant,
-    /// When it last said something, or got something to do.
+    /// When it last sent something or got something to do.
     heard: Instant,
     has_spoken: bool,
-    /// When it closed stdout, if it lives on without.
+    /// When it closed stdout, if it still runs.
     closed: Option<Instant>,
     has_exited: bool,
-    /// Until when what it left behind is waited for.
+    /// How long to wait for the processes that it left behind.
     left_until: Option<Instant>,
     /// Why the gateway ended it, if it did.
     verdict: Option<String>,
 }
 
-/// What the clock shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Alarm {
-    /// It never said anything. Every agent has something to answer when it is started.
+    /// It never sent anything. Every agent has something to answer when it starts.
     Mute,
-    /// It closed its output and lives on.
+    /// It closed its output and still runs.
     Closed,
-    /// It works, and has said nothing for long.
+    /// It has work, but has sent nothing for a long time.
     Stalled,
-    /// It has exited, and left processes that cannot be ended.
+    /// It has exited and left processes that cannot be killed.
     Left,
 }
 
@@ -56,12 +54,12 @@ impl Watch {
         }
     }
 
-    /// It has something new to do: its silence counts from here.
+    /// The agent has new work, so its silence is counted from now.
     pub(super) fn touch(&mut self, now: Instant) {
         self.heard = now;
     }
 
-    /// It has said so many bytes; none is the end of its output.
+    /// It has sent `count` bytes; 0 means the end of its output.
     pub(super) fn hear(&mut self, now: Instant, count: usize) {
         self.heard = now;
         self.has_spoken |= count > 0;
@@ -75,12 +73,10 @@ impl Watch {
         self.left_until = (!is_gone).then(|| now + LEFT_GRACE);
     }
 
-    /// The whole tree is gone.
     pub(super) fn gone(&mut self) {
         self.left_until = None;
     }
 
-    /// The gateway ends it, for that reason.
     pub(in super::super) fn condemn(&mut self, reason: String) {
         self.verdict = Some(reason);
     }
@@ -89,13 +85,12 @@ impl Watch {
         !self.has_spoken
     }
 
-    /// Why the gateway ended it.
     pub(in super::super) fn verdict(&self) -> Option<&str> {
         self.verdict.as_deref()
     }
 
-    /// When [`Self::alarm`] has something to say. `may_stall`: it has work, and nobody keeps it from it.
-    /// `is_signalled`: it is being ended already.
+    /// When [`Self::alarm`] is due. `may_stall`: the agent has work and nothing holds it up.
+    /// `is_signalled`: the process is being ended already.
     pub(in super::super) fn deadline(
         &self,
         timing: &Timing,
@@ -106,7 +101,7 @@ impl Watch {
         alarms.iter().filter_map(|alarm| self.at(*alarm, timing, may_stall, is_signalled)).min()
     }
 
-    /// What has come. A closed output is reported once.
+    /// The alarm that is due. A closed output is reported once.
     pub(in super::super) fn alarm(
         &mut self,
         now: Instant,

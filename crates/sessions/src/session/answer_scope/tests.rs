@@ -1,4 +1,4 @@
-//! What answers give, by kind of request.
+//! What answers may grant, by kind of request.
 
 use agentwire_dialects::agent::AgentDialect;
 use agentwire_dialects::tape::Agent;

@@ -1,4 +1,4 @@
-//! From answers to what follows: a permission is decided, a prompt goes on, the turn ends.
+//! Acts on the answers of hooks: decides a permission, releases a prompt, ends the turn.
 
 use agentwire_dialects::hooks::{Reply, reply};
 use agentwire_protocol::event::{RequestOutcome, SettledBy, Status, StatusChanged, TurnFailure};
@@ -14,16 +14,15 @@ use super::super::requests::asked;
 use super::output::{Decision, Output, Vain};
 use super::{HookEvent, Occasion, Purpose};
 
-/// How often in a row a hook may make the agent go on.
+/// How often in a row a hook may make the agent continue.
 const CONTINUE_LIMIT: u32 = 8;
 
 impl Actor {
-    /// Whether that request is a hook of ours.
+    /// Whether the gateway raised that request as a hook.
     pub(in super::super) fn is_hook(&self, id: &str) -> bool {
         self.core.hooks.calls.contains_key(id)
     }
 
-    /// A client answers a hook.
     pub(in super::super) fn settle_hook(
         &mut self,
         call: Call,
@@ -41,7 +40,7 @@ impl Actor {
             Reply::Output(output) => Output::read(&output)?,
             Reply::Failure(_) => Output::default(),
         };
-        // A hook that is asked in a client's place lets the call run at once.
+        // A hook that decides in place of a client lets the call run at once.
         if output.decision == Some(Decision::Allow)
             && output.stop.is_none()
             && self.is_asked(&raised.id)
@@ -64,7 +63,7 @@ impl Actor {
         occasion.is_some_and(|occasion| matches!(occasion.purpose, Purpose::Ask(_)))
     }
 
-    /// A hook failed in the client: that is no answer.
+    /// A hook failed in the client. That is not an answer.
     pub(in super::super) fn hook_failed(&mut self, call: Call, raised: &Raised, error: &str) {
         self.core.answer(call, Ok(Json::EMPTY));
         if let Some(hook) = self.core.hooks.calls.get(&raised.id) {
@@ -74,7 +73,7 @@ impl Actor {
         self.pass_over(raised, SettledBy::Client, error);
     }
 
-    /// A hook has no answer, for that reason. A guard that says nothing has let nothing pass: somebody
+    /// A hook has no answer, for this reason. A guard that does not answer has allowed nothing, so a client
     /// is asked.
     pub(in super::super) fn pass_over(&mut self, raised: &Raised, by: SettledBy, reason: &str) {
         let Some(hook) = self.core.hooks.calls.get(&raised.id) else { return };
@@ -89,13 +88,14 @@ impl Actor {
         self.hook_told(&raised.id, output);
     }
 
-    /// What hooks have to see to between two events: what nobody need answer, and prompts.
+    /// Does the hooks' work between two events: withdraws requests that need no answer, ends the turn, and
+    /// moves prompts on.
     pub(in super::super) fn tend_hooks(&mut self) {
         if !self.core.hooks.is_active() {
             return;
         }
         for id in std::mem::take(&mut self.core.hooks.moot) {
-            self.withdraw_hook(&id, "nobody waits for the answer any more");
+            self.withdraw_hook(&id, "the answer is no longer needed");
         }
         if !self.core.hooks.are_at_work() {
             self.core.end_turn();
@@ -108,8 +108,8 @@ impl Actor {
         self.core.book.hooked(holds);
     }
 
-    /// The turn is interrupted: what it waits for is not waited for any more. Prompts that wait behind
-    /// a turn stay; where none runs, the first of them is what is interrupted.
+    /// The turn is interrupted, so its hooks are dropped. Prompts that wait for the end of the turn stay.
+    /// If no turn runs, the first prompt is interrupted.
     pub(in super::super) fn interrupt_hooks(&mut self, reason: &str) {
         let waits = !self.core.book.is_busy();
         self.drop_hooks(reason, waits);
@@ -118,7 +118,7 @@ impl Actor {
         }
     }
 
-    /// The session ends: nothing waits for hooks any more.
+    /// The session ends, so nothing waits for hooks any more.
     pub(in super::super) fn end_hooks(&mut self, failure: TurnFailure, reason: &str) {
         self.drop_hooks(reason, true);
         self.block_prompts(failure, reason);
@@ -135,7 +135,7 @@ impl Actor {
         for (_, occasion) in dropped.collect::<Vec<_>>() {
             occasion.open.iter().for_each(|id| self.withdraw_hook(id, reason));
             match occasion.purpose {
-                // Whoever ends the turn denies it like any other.
+                // The caller that ends the turn denies it like any other request.
                 Purpose::Permission(held) => self.core.release(*held),
                 Purpose::Start
                 | Purpose::Prompt
@@ -159,16 +159,17 @@ impl Actor {
 
     fn hook_told(&mut self, id: &str, mut output: Output) {
         let Some(call) = self.core.hooks.calls.remove(id) else { return };
-        // Many give back what they were shown; that changes nothing.
+        // Many hooks return the input as it was shown. That changes nothing.
         output.input = output.input.filter(|input| !is_same(input, call.shown.as_ref()));
         for vain in std::mem::take(&mut output.vain) {
             let agent = self.core.hooks.agent;
             let (what, why) = match vain {
-                Vain::Rules => {
-                    ("updatedPermissions", "only to allow the same again can be kept".to_owned())
-                }
+                Vain::Rules => (
+                    "updatedPermissions",
+                    "only a rule that allows the same call again can be kept".to_owned(),
+                ),
                 Vain::ToolOutput => {
-                    ("updatedMCPToolOutput", format!("{agent} has the output already"))
+                    ("updatedMCPToolOutput", format!("{agent} already has the output"))
                 }
             };
             self.core.cannot(call.event, what, &why);
@@ -198,7 +199,7 @@ impl Actor {
         let event = occasion.event;
         let takes_context = matches!(occasion.purpose, Purpose::Start | Purpose::Prompt);
         if output.context.is_some() && !takes_context {
-            let why = format!("{} cannot be told of it while it works", self.core.hooks.agent);
+            let why = format!("{} cannot receive it while it works", self.core.hooks.agent);
             self.core.cannot(event, "additionalContext", &why);
         }
         match occasion.purpose {
@@ -225,11 +226,11 @@ impl Actor {
         }
     }
 
-    /// What the agent cannot be told is not, and that is said.
+    /// Reports answers that the agent cannot be told about.
     fn told(&mut self, event: HookEvent, output: &Output) {
         self.end_turn_if(output);
         if output.decision == Some(Decision::Deny) && output.stop.is_none() {
-            let why = format!("{} cannot be told of it while it works", self.core.hooks.agent);
+            let why = format!("{} cannot receive it while it works", self.core.hooks.agent);
             self.core.cannot(event, "a block", &why);
         }
     }
@@ -243,7 +244,8 @@ impl Actor {
         }
     }
 
-    /// What hooks have said of a permission of which is told only now; says whether they have.
+    /// Applies what hooks decided about a permission that is reported only now. Returns whether they
+    /// decided.
     pub(in super::super) fn decide(&mut self, raised: &Raised) -> bool {
         let Some(output) = self.core.hooks.decided.remove(&raised.id) else { return false };
         if let Some(reason) = &output.stop {
@@ -272,7 +274,7 @@ impl Actor {
         true
     }
 
-    /// A hook decides for whoever was asked.
+    /// A hook decides in place of the clients that were asked.
     fn decide_asked(&mut self, permission: &str, output: &Output) {
         let Some(raised) = self.core.book.requests.get(permission).cloned() else { return };
         match (output.decision, &output.stop) {
@@ -291,8 +293,8 @@ impl Actor {
         }
     }
 
-    /// Allows it, from now on if `always`, unless a rule denies it. Says whether it is settled: the
-    /// agent may have no such answer.
+    /// Allows the call, from now on if `always`, unless a rule denies it. Returns whether the request is
+    /// settled: the agent may not support such an answer.
     fn allow(&mut self, raised: &Raised, input: Option<&Json<'static>>, always: bool) -> bool {
         let mut judged = raised.clone();
         judged.input = input.cloned().or(judged.input);
@@ -329,28 +331,29 @@ impl Actor {
             interrupt: Some(ends_turn),
             ..Settlement::deny(raised.id.as_str(), reason)
         };
-        // An agent that is gone cannot be told; the request is over all the same.
+        // An agent that is gone cannot get the answer. The request is settled anyway.
         let _ = self.tape.command(NOBODY, &Command::Settle(settlement), &mut self.core);
         self.close(raised, RequestOutcome::Denied, SettledBy::Client, Some(reason), None);
     }
 
-    /// A hook may make the agent go on, but not for ever.
+    /// A hook may make the agent continue, but not forever.
     fn go_on_by_hook(&mut self, output: &Output) {
         let goes_on = output.decision == Some(Decision::Deny) && output.stop.is_none();
-        // With nobody there, nobody wants more of it.
+        // Without clients, nobody wants more work from the agent.
         if !goes_on || !self.phase.is_live() {
             return;
         }
         if self.core.hooks.continued >= CONTINUE_LIMIT {
-            let why =
-                format!("it has made the agent go on {CONTINUE_LIMIT} times, it is left to stop");
+            let why = format!(
+                "it has made the agent continue {CONTINUE_LIMIT} times; the agent may stop now"
+            );
             return self.core.cannot(HookEvent::Stop, "a block", &why);
         }
         self.core.hooks.continued += 1;
         let message_id = Some(Uuid::new_v4().to_string());
         let text = output.blocked().unwrap_or_default();
         let prompt = Prompt { message_id, ..Prompt::text(text) };
-        // It is the hooks' own.
+        // The prompt comes from the hooks themselves.
         let entry = Entry { has_passed: true, ..Entry::from(prompt) };
         if let Err(error) = self.deliver(NOBODY, entry) {
             self.core.error(error.code.as_str(), error.message);

@@ -1,4 +1,4 @@
-//! Tool calls: whether the agent asks before it makes one, and what hooks say of it.
+//! Tool calls: whether the agent asks before it makes one, and what hooks decide about it.
 
 use agentwire_dialects::tape::Draft;
 use agentwire_protocol::event::{Status, StatusChanged};
@@ -11,13 +11,12 @@ use super::output::{Decision, Output};
 use super::{Held, HookEvent, Purpose, TOOL_LIMIT, UNASKED};
 
 impl Core {
-    /// The agent tells of a call.
     pub(super) fn tool_started(&mut self, id: String, call: ToolCall) {
         if !self.hooks.follow_tools() {
             return;
         }
         if self.hooks.tools.len() >= TOOL_LIMIT {
-            let message = format!("{TOOL_LIMIT} tool calls are open, further ones raise no hooks");
+            let message = format!("{TOOL_LIMIT} tool calls are open; further ones raise no hooks");
             return self.warn_once(HookEvent::PreToolUse, "too many calls", message);
         }
         let is_wanted = self.hooks.wants(HookEvent::PreToolUse, &call.names());
@@ -34,7 +33,7 @@ impl Core {
         }
     }
 
-    /// Calls that have waited long enough to count as unasked.
+    /// Handles calls that have waited long enough to count as not asked for.
     pub(in super::super) fn raise_late(&mut self, now: Instant) {
         while let Some((since, _)) = self.hooks.unasked.front()
             && *since + UNASKED <= now
@@ -44,7 +43,7 @@ impl Core {
         }
     }
 
-    /// The call runs, asked for or not: what hooks have said against it comes too late.
+    /// The call runs, whether the agent asked or not. Objections from hooks come too late.
     pub(super) fn runs(&mut self, id: &str) {
         self.seems_unasked(id);
         let Some(call) = self.hooks.tools.get_mut(id) else { return };
@@ -56,7 +55,7 @@ impl Core {
         }
     }
 
-    /// The hooks of a call for which the agent has not asked are answered.
+    /// The hooks of a call that the agent has not asked for are answered.
     pub(super) fn call_answered(&mut self, id: &str, output: Output) {
         match self.hooks.tools.get_mut(id) {
             Some(call) if !call.is_running => call.before = Before::Answered(output),
@@ -64,7 +63,6 @@ impl Core {
         }
     }
 
-    /// The call is over without having run.
     pub(super) fn never_ran(&mut self, id: &str) {
         if let Some(call) = self.hooks.tools.remove(id)
             && let Before::Raised(occasion) = call.before
@@ -89,14 +87,14 @@ impl Core {
         self.raise_tool(event, &call, input, Purpose::Tell, None);
     }
 
-    /// Keeps a permission back until its hooks are answered. The line that asked for it is carried by
-    /// the first of them.
+    /// Holds a permission back until its hooks are answered. The first hook event carries the line that
+    /// asked for the permission.
     pub(super) fn hold<'d>(&mut self, draft: Draft<'d>) -> Option<Draft<'d>> {
         let EventKind::RequestRaised(request) = &draft.kind else { return Some(draft) };
         let id = request.tool_use_id.as_ref().map(Text::to_string);
         let known = id.as_ref().and_then(|id| self.hooks.tools.get(id));
         let call = ToolCall::asked(request, &draft.agent, known);
-        // What hooks were shown may be less than what is asked for.
+        // Hooks may have been shown less than the request asks for.
         let is_same = known.is_some_and(|known| known.is_told_like(&call));
         let before = known.map(|known| known.before.clone()).unwrap_or_default();
         if let Some(id) = id.as_ref().filter(|id| self.hooks.tools.contains_key(*id)) {
@@ -129,13 +127,13 @@ impl Core {
         None
     }
 
-    /// Says what is waited for, with the line of what waits.
+    /// Reports what is waited for, with the line of what waits.
     pub(super) fn carry(&mut self, native: Option<Native<'_>>, what: &'static str) {
         let kind = StatusChanged::new(Status::Waiting).message(Text::fixed(what)).into();
         self.take(Draft { agent: agentwire_dialects::tape::Agent::main(), kind, native });
     }
 
-    /// The agent has not asked for the call, and may not be going to.
+    /// The agent has not asked for the call, and may never ask.
     fn seems_unasked(&mut self, id: &str) {
         let Some(call) = self.hooks.tools.get_mut(id) else { return };
         if !matches!(call.before, Before::Untold) {
@@ -152,12 +150,12 @@ impl Core {
         }
     }
 
-    /// What cannot be undone is not, and that is said.
+    /// Reports answers that come too late to have an effect.
     fn too_late(&mut self, output: &Output) {
         let agent = self.hooks.agent;
         let event = HookEvent::PreToolUse;
         if output.decision == Some(Decision::Deny) {
-            let why = format!("{agent} did not ask before the tool ran, it cannot be undone");
+            let why = format!("{agent} did not ask before the tool ran; the call cannot be undone");
             self.cannot(event, "a denial", &why);
         }
         if output.input.is_some() {

@@ -1,4 +1,4 @@
-//! What a hook is told, in Claude's words.
+//! The input of a hook, in Claude's format.
 
 use agentwire_dialects::hooks as words;
 use agentwire_dialects::tape::Agent;
@@ -10,11 +10,10 @@ use super::super::raised::Raised;
 use super::output::Output;
 use crate::store::Record;
 
-/// What a hook is told.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Input {
     pub(super) session_id: String,
-    /// There is none: the log is the transcript.
+    /// Always empty: the log is the transcript.
     pub(super) transcript_path: &'static str,
     pub(super) cwd: String,
     pub(super) permission_mode: String,
@@ -52,7 +51,7 @@ pub(super) struct Input {
 }
 
 impl Input {
-    /// With what every hook is told.
+    /// Fills in the fields that every hook gets.
     pub(super) fn of(mut self, event: &'static str, record: &Record, agent: &Agent<'_>) -> Self {
         self.session_id = record.summary.id.as_str().to_owned();
         self.cwd = record.summary.working_directory.clone().unwrap_or_default();
@@ -68,41 +67,39 @@ impl Input {
         self
     }
 
-    /// Of a subagent of that kind.
     pub(super) fn subagent(kind: Option<String>) -> Self {
         Self { agent_type: kind, ..Self::default() }
     }
 }
 
-/// A tool call, as hooks see it.
 #[derive(Clone, Debug)]
 pub(super) struct ToolCall {
-    /// What Claude calls such a tool.
+    /// Claude's name for such a tool.
     pub(super) name: String,
-    /// What the agent calls it.
+    /// The agent's name for it.
     pub(super) own: String,
     pub(super) input: Json<'static>,
     pub(super) agent: Agent<'static>,
     kind: ToolKind,
     server: Option<String>,
-    /// What the agent told that it is called with.
+    /// The arguments as the agent reported them.
     given: Option<Json<'static>>,
     pub(super) before: Before,
-    /// It has given output, or will run whatever anybody says.
+    /// It has produced output, or will run whatever anyone answers.
     pub(super) is_running: bool,
 }
 
-/// How far the `PreToolUse` of a call is.
+/// The state of the call's `PreToolUse`.
 #[derive(Clone, Debug, Default)]
 pub(super) enum Before {
-    /// It was not raised.
+    /// Not raised.
     #[default]
     Untold,
     /// Its hooks are open, as that occasion.
     Raised(u64),
     /// Its hooks are answered, and the agent may still ask.
     Answered(Output),
-    /// There is nothing more to do.
+    /// Nothing more to do.
     Done,
 }
 
@@ -113,7 +110,7 @@ impl ToolCall {
         Self::new(own, tool.kind, server, tool.arguments.as_ref(), tool.title.as_ref(), agent)
     }
 
-    /// The call that a permission is about; `known` is what was told of it before.
+    /// The call that a permission is about; `known` is what was reported of it before.
     pub(super) fn asked(
         request: &RequestRaised<'_>,
         agent: &Agent<'_>,
@@ -131,7 +128,7 @@ impl ToolCall {
         }
     }
 
-    /// The call that a permission is about of which nothing else is known.
+    /// The call that a permission is about, if nothing else is known of it.
     pub(super) fn vague(raised: &Raised) -> Self {
         let own = raised.tool_name.clone().unwrap_or_default();
         let title = raised.title.as_deref().map(Text::from);
@@ -160,17 +157,16 @@ impl ToolCall {
         Self { name, own, input, agent, kind, server, given, before, is_running }
     }
 
-    /// Whether hooks would be told the same of the other.
+    /// Whether hooks would get the same input for the other call.
     pub(super) fn is_told_like(&self, other: &Self) -> bool {
         (&self.name, self.input.get()) == (&other.name, other.input.get())
     }
 
-    /// What matchers look at.
+    /// The names that matchers are compared with.
     pub(super) fn names(&self) -> [&str; 2] {
         [&self.name, &self.own]
     }
 
-    /// What a hook is told of it.
     pub(super) fn told(&self, id: Option<&str>) -> Input {
         Input {
             tool_name: Some(self.name.clone()),

@@ -1,29 +1,28 @@
-//! What hooks answer, and what follows from several answers together.
+//! The answers of hooks, and how several answers combine.
 
 use agentwire_dialects::hooks::{self, Permission};
 use agentwire_dialects::permission_updates::PermissionUpdate;
 use agentwire_protocol::{GatewayError, Json};
 
-/// What a hook answers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Output {
     pub(super) decision: Option<Decision>,
     pub(super) reason: Option<String>,
-    /// The tool's input is to be this one.
+    /// Replaces the tool's input.
     pub(super) input: Option<Json<'static>>,
-    /// Something for the agent to know.
+    /// A text for the agent.
     pub(super) context: Option<String>,
-    /// Something for the user to know.
+    /// A text for the user.
     pub(super) message: Option<String>,
-    /// The turn is to end, for this reason.
+    /// End the turn, for this reason.
     pub(super) stop: Option<String>,
-    /// The like of the call is allowed from now on.
+    /// Allow similar calls from now on.
     pub(super) always: bool,
-    /// What else it wants that nobody can do.
+    /// Other wishes that cannot be fulfilled.
     pub(super) vain: Vec<Vain>,
 }
 
-/// The strongest counts.
+/// The strongest decision wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Decision {
     Allow,
@@ -31,17 +30,17 @@ pub(super) enum Decision {
     Deny,
 }
 
-/// What a hook may want of Claude that cannot be had of other agents.
+/// What a hook may ask of Claude, but not of other agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Vain {
-    /// Other changes of the rules than to allow the like of the call.
+    /// Changes to the rules other than allowing similar calls.
     Rules,
-    /// Another output of an MCP tool.
+    /// A replacement for the output of an MCP tool.
     ToolOutput,
 }
 
 impl Output {
-    /// Reads an output in camel case.
+    /// Reads an output in camelCase.
     pub(super) fn read(output: &Json<'_>) -> Result<Self, GatewayError> {
         let output = hooks::Output::read(output)?;
         let decision = output.decides().map(|decided| match decided {
@@ -79,18 +78,16 @@ impl Output {
         })
     }
 
-    /// A refusal for this reason.
     pub(super) fn deny(reason: &str) -> Self {
         Self { decision: Some(Decision::Deny), reason: Some(reason.to_owned()), ..Self::default() }
     }
 
-    /// Somebody is to be asked.
+    /// Lets a client decide.
     pub(super) fn ask() -> Self {
         Self { decision: Some(Decision::Ask), ..Self::default() }
     }
 
-    /// What several answers say together: the strongest decision with its reason, the last input, all
-    /// contexts.
+    /// Combines several answers: the strongest decision with its reason, the last input, all contexts.
     pub(super) fn all(outputs: Vec<Self>) -> Self {
         let mut all = Self::default();
         let mut contexts = Vec::new();
@@ -107,7 +104,6 @@ impl Output {
         all
     }
 
-    /// Why it is blocked, if it is.
     pub(super) fn blocked(&self) -> Option<String> {
         let reason = || self.reason.clone().unwrap_or_else(|| "blocked by a hook".to_owned());
         self.stop.clone().or_else(|| (self.decision == Some(Decision::Deny)).then(reason))

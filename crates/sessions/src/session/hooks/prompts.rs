@@ -1,4 +1,4 @@
-//! Prompts that wait for hooks. They reach the agent in the order in which they were taken.
+//! Prompts that wait for hooks. They reach the agent in the order in which they were accepted.
 
 use agentwire_protocol::event::TurnFailure;
 use agentwire_protocol::{Call, ErrorCode, GatewayError, Json, Prompt};
@@ -10,31 +10,27 @@ use super::super::queued_prompt::{Entry, has_room};
 use super::output::Output;
 use super::{HookEvent, Hooks};
 
-/// How many prompts may wait for hooks.
 const PROMPT_LIMIT: usize = 1024;
 
-/// A prompt that waits.
 #[derive(Debug)]
 pub(super) struct HeldPrompt {
     entry: Entry,
     stage: Stage,
 }
 
-/// How far it is.
 #[derive(Debug)]
 enum Stage {
-    /// Nobody was asked yet.
+    /// Its hooks have not been raised yet.
     Taken,
     /// Its hooks are open.
     Asked,
-    /// It may go, with this after it.
+    /// It may go to the agent, with this text appended.
     Free(Option<String>),
-    /// It may not go. That is told as a turn of its own, between two turns.
+    /// It must not go to the agent. That is reported as a separate turn, between two turns.
     Blocked(TurnFailure, String),
 }
 
 impl Hooks {
-    /// Whether a prompt waits.
     pub(in super::super) fn hold_prompts(&self) -> bool {
         !self.prompts.is_empty()
     }
@@ -67,7 +63,7 @@ impl Actor {
         Ok(())
     }
 
-    /// Moves prompts on as far as they may go.
+    /// Moves prompts on as far as possible.
     pub(super) fn pump_prompts(&mut self) {
         while !self.core.hooks.is_starting()
             && !self.core.hooks.hold_turn_end()
@@ -102,14 +98,12 @@ impl Actor {
         };
     }
 
-    /// The first prompt that waits is given up.
     pub(super) fn fail_first_prompt(&mut self, failure: TurnFailure, reason: &str) {
         if let Some(first) = self.core.hooks.prompts.front_mut() {
             first.stage = Stage::Blocked(failure, reason.to_owned());
         }
     }
 
-    /// All prompts that wait are given up.
     pub(super) fn block_prompts(&mut self, failure: TurnFailure, reason: &str) {
         for waiting in &mut self.core.hooks.prompts {
             if !matches!(waiting.stage, Stage::Blocked(_, _)) {
@@ -126,7 +120,7 @@ impl Actor {
         self.core.hooks.continued = 0;
         let message_id = entry.prompt.message_id.clone();
         if let Err(error) = self.deliver(NOBODY, entry) {
-            // Whoever sent it has its reply: what became of it is told by its turn.
+            // The sender already has its reply, so the turn reports what happened to the prompt.
             let entry = Entry::from(Prompt { message_id, ..Prompt::text(text) });
             let stage = Stage::Blocked(TurnFailure::Error, error.message);
             self.core.hooks.prompts.push_front(HeldPrompt { entry, stage });
@@ -134,7 +128,7 @@ impl Actor {
     }
 }
 
-/// Puts what hooks or the gateway add around a prompt.
+/// Adds the text of hooks or of the gateway before and after a prompt.
 pub(in super::super) fn add(prompt: &mut Prompt, before: Option<String>, after: Option<String>) {
     let block = |text: &String| Json::of(&serde_json::json!({ "type": "text", "text": text }));
     let content = prompt.content.as_ref().and_then(|content| content.read::<Vec<_>>().ok());

@@ -1,4 +1,4 @@
-//! From events to hooks: what the agent says is looked at on its way to the log.
+//! Raises hooks from the agent's events on their way to the log.
 
 use agentwire_dialects::tape::{Agent, Draft};
 use agentwire_protocol::event::{
@@ -11,10 +11,9 @@ use super::super::raised::Raised;
 use super::input::{Input, ToolCall};
 use super::{Held, HookCall, HookEvent, Occasion, Phase, Purpose, TELLING_LIMIT, TOOL_LIMIT};
 
-/// What is raised: for what, about whom, told what.
 struct Raise<'r> {
     event: HookEvent,
-    /// What matchers look at; nothing, where there is nothing to choose by.
+    /// What matchers are compared with. Empty means that every matcher fits.
     subjects: &'r [&'r str],
     agent: Agent<'static>,
     input: Input,
@@ -22,7 +21,7 @@ struct Raise<'r> {
 }
 
 impl Core {
-    /// Takes an event of the agent, with the hooks that it raises.
+    /// Records an event of the agent and raises its hooks.
     pub(in super::super) fn hear(&mut self, draft: Draft<'_>) {
         match &draft.kind {
             EventKind::ToolStarted(_)
@@ -37,7 +36,7 @@ impl Core {
             EventKind::RequestSettled(settled) => {
                 let id = settled.request_id.to_string();
                 self.hooks.permission_over(&id);
-                // The agent asks no more; that it did is told first.
+                // The agent has withdrawn its request. Report first that it asked.
                 if let Some(held) = self.hooks.take_held(&id) {
                     self.release(held);
                 }
@@ -49,7 +48,7 @@ impl Core {
                     self.take(draft);
                 }
             }
-            // The agent goes on: the end of its last turn is told first.
+            // The agent continues, so the end of its last turn is reported first.
             EventKind::TurnStarted(_) | EventKind::TurnFailed(_) | EventKind::SessionEnded(_) => {
                 self.end_turn();
                 self.take(draft);
@@ -97,7 +96,6 @@ impl Core {
                 self.take(draft);
                 match after {
                     Some(after) => self.tool_over(&id, after),
-                    // It never ran.
                     None => self.never_ran(&id),
                 }
             }
@@ -123,7 +121,7 @@ impl Core {
         }
     }
 
-    /// The session begins, or goes on with an earlier one.
+    /// The session starts, or resumes an earlier one.
     pub(in super::super) fn raise_start(&mut self, is_resumed: bool) {
         self.hooks.phase = Phase::Begun;
         let source = if is_resumed { "resume" } else { "startup" };
@@ -132,7 +130,7 @@ impl Core {
         self.raise_plain(HookEvent::SessionStart, &[source], input, Purpose::Start);
     }
 
-    /// The session ends. Nobody waits for the answer.
+    /// The session ends. Nothing waits for the answer.
     pub(in super::super) fn raise_end(&mut self) {
         if self.hooks.phase == Phase::Begun {
             self.hooks.phase = Phase::Over;
@@ -141,13 +139,13 @@ impl Core {
         }
     }
 
-    /// A prompt is to be given to the agent. Says whether anybody is asked.
+    /// A prompt is about to go to the agent. Returns whether any hook was raised.
     pub(super) fn raise_prompt(&mut self, text: &str) -> bool {
         let input = Input { prompt: Some(text.to_owned()), ..Input::default() };
         self.raise_plain(HookEvent::UserPromptSubmit, &[], input, Purpose::Prompt)
     }
 
-    /// Somebody has to be asked for a permission.
+    /// A client must be asked for a permission.
     pub(in super::super) fn raise_asking(&mut self, raised: &Raised) {
         if !self.hooks.is_active() {
             return;
@@ -164,21 +162,21 @@ impl Core {
         self.raise_plain(HookEvent::Notification, &[kind], input, Purpose::Tell);
     }
 
-    /// Tells of a permission that was held back.
+    /// Reports a permission that was held back.
     pub(super) fn release(&mut self, held: Held) {
         self.take(Draft { agent: held.agent, kind: held.request.into(), native: None });
     }
 
-    /// Tells of the turn's end, if that was held back.
+    /// Reports the end of the turn, if it was held back.
     pub(in super::super) fn end_turn(&mut self) {
         if let Some(turn) = self.hooks.turn_end.take() {
             self.take(Draft { agent: Agent::main(), kind: (*turn).into(), native: None });
         }
     }
 
-    /// Says once that something cannot be done.
+    /// Reports once that something cannot be done.
     pub(super) fn cannot(&mut self, event: HookEvent, what: &'static str, why: &str) {
-        let message = format!("the hook {} gave {what}: {why}", event.as_str());
+        let message = format!("the hook {} returned {what}: {why}", event.as_str());
         self.warn_once(event, what, message);
     }
 
@@ -188,8 +186,8 @@ impl Core {
         }
     }
 
-    /// Keeps the turn's end back until its hooks are answered: a client may say nothing more after it.
-    /// Its line is carried by the first thing that is said of it.
+    /// Holds the end of the turn back until its hooks are answered, because a client may send nothing more
+    /// after it. The first event about the end carries its line.
     fn hold_turn<'d>(&mut self, draft: Draft<'d>) -> Option<Draft<'d>> {
         let EventKind::TurnCompleted(turn) = &draft.kind else { return Some(draft) };
         let stops = self.hooks.wants(HookEvent::Stop, &[]);
@@ -241,7 +239,7 @@ impl Core {
         self.raise(Raise { event, subjects, agent, input, purpose }, None)
     }
 
-    /// Raises the hooks that fit, and says whether there are any.
+    /// Raises the hooks that fit, and returns whether there are any.
     fn raise(&mut self, raise: Raise<'_>, mut native: Option<Native<'_>>) -> bool {
         let Raise { event, subjects, agent, input, purpose } = raise;
         let fits = self.hooks.all.iter().filter(|hook| hook.fits(event, subjects));
@@ -252,7 +250,7 @@ impl Core {
         }
         let tells = matches!(purpose, Purpose::Tell | Purpose::Call(_));
         if tells && self.hooks.calls.len() >= TELLING_LIMIT {
-            let message = format!("{TELLING_LIMIT} hooks wait, {} is not raised", event.as_str());
+            let message = format!("{TELLING_LIMIT} hooks wait; {} is not raised", event.as_str());
             self.warn_once(event, "too many hooks", message);
             return false;
         }
@@ -289,7 +287,7 @@ fn owned(agent: &Agent<'_>) -> Agent<'static> {
     Agent { id: agent.id.clone().into_owned(), parent: agent.parent.clone().map(Text::into_owned) }
 }
 
-/// What a hook is told after a call that gave a result.
+/// The hook input after a call that returned a result.
 fn after_completion(tool: &ToolCompleted<'_>) -> Input {
     if tool.success {
         let response = tool.structured.clone().or(tool.result.clone());
@@ -303,7 +301,7 @@ fn after_completion(tool: &ToolCompleted<'_>) -> Input {
     failure(error.or(result).unwrap_or_default(), false)
 }
 
-/// What is told of a call that was cut off; nothing of one that never ran.
+/// The hook input after a call that was cut off; `None` for one that never ran.
 fn after_failure(tool: &ToolFailed<'_>) -> Option<Input> {
     match tool.reason {
         ToolFailure::Interrupted => Some(failure(tool.error.to_string(), true)),

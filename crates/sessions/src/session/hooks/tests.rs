@@ -1,4 +1,4 @@
-//! What hooks are told of tools, and what their answers say together.
+//! What hooks get about tools, and how their answers combine.
 
 use agentwire_dialects::tape::Agent;
 use agentwire_protocol::event::{ToolKind, ToolStarted};
@@ -45,7 +45,7 @@ fn inputs_have_the_fields_that_hooks_look_for_where_they_are_certain() {
     let one =
         call("file_change", ToolKind::Edit, None, &json!({ "changes": [change("/a", "add")] }));
     assert_eq!((one.0.as_str(), &one.1["file_path"]), ("Write", &json!("/a")));
-    // Of two files neither stands for the other.
+    // With two files, neither may represent the other.
     let changes = json!({ "changes": [change("/a", "add"), change("/b", "update")] });
     let two = call("file_change", ToolKind::Edit, None, &changes);
     assert_eq!((two.0.as_str(), two.1.get("file_path")), ("Edit", None));

@@ -1,4 +1,4 @@
-//! Gathering changes how many events there are, and nothing else.
+//! Gathering changes the number of events, and nothing else.
 
 use agentwire_dialects::agent::Setup;
 use agentwire_dialects::tape::{Draft, Tape};
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::Journal;
 
-/// Lines of two agents that speak at once, with blocks, thinking, tools and rubbish between.
+/// Lines of two agents that send at the same time, with blocks, thinking, tools and rubbish in between.
 const LINES: &[&str] = &[
     r#"{"type":"stream_event","event":{"type":"message_start","message":{"id":"m1"}},"session_id":"s"}"#,
     r#"{"type":"stream_event","event":{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}}"#,
@@ -21,7 +21,7 @@ const LINES: &[&str] = &[
     r#"{"type":"result","subtype":"success","is_error":false,"result":"done","session_id":"s"}"#,
 ];
 
-/// What is said, whoever cut it up: consecutive pieces of one text are one.
+/// The content, however it was cut up: consecutive chunks of one text count as one.
 fn said(events: &[Event<'static>]) -> Vec<String> {
     let mut all: Vec<(String, String)> = Vec::new();
     for event in events {

@@ -19,7 +19,7 @@ fn record(last_seq: u64) -> Record {
     serde_json::from_value(record).expect("a record")
 }
 
-/// With the session as its readers see it.
+/// Also returns the session as its readers see it.
 fn outbox(keys: &[&str]) -> (Outbox, watch::Receiver<SessionSummary>) {
     let log = EventLog::new(Arc::new(Memory::new()));
     let writer = log.open(SessionId::from("s"), 0);
@@ -41,11 +41,15 @@ async fn nobody_sees_or_hears_of_what_is_not_durable() {
     let effects = vec![Effect::Write("a".to_owned()), Effect::CloseStdin];
     outbox.submit(batch(1, b"{}\n{}\n"), record(2), vec![(caller, answered)], effects);
     assert!(outbox.is_busy());
-    outbox.committed().await.expect("a store that takes it");
-    // The effects wait until they are asked for.
+    outbox.committed().await.expect("the store accepts it");
+    // The effects wait until they are taken.
     assert!(outbox.is_busy());
     assert!(reply.await.expect("an answer").reply.is_ok());
-    assert_eq!((outbox.last_seq(), seen.borrow().last_seq), (2, 2), "who has a reply sees it");
+    assert_eq!(
+        (outbox.last_seq(), seen.borrow().last_seq),
+        (2, 2),
+        "a caller with a reply sees it"
+    );
     let landed = outbox.landed();
     assert!(!outbox.is_busy());
     assert_eq!((landed.events, landed.bytes, landed.effects.len()), (2, 6, 2));
@@ -57,7 +61,7 @@ async fn a_store_that_refuses_changes_nothing_and_the_caller_hears_why() {
     let (mut outbox, seen) = outbox(&[]);
     let (caller, reply) = oneshot::channel();
     let answered = Answered { reply: Ok(Json::EMPTY), last_seq: 9 };
-    // The log has no event before this one.
+    // The log has no events before this one.
     outbox.submit(batch(9, b"{}\n"), record(9), vec![(caller, answered)], Vec::new());
     assert!(outbox.committed().await.is_err());
     assert!(reply.await.expect("an answer").reply.is_err());
@@ -72,9 +76,9 @@ async fn keys_become_durable_with_what_they_are_for() {
     assert_eq!(outbox.undurable(), 2);
     outbox.submit(batch(1, b"{}\n"), record(1), Vec::new(), Vec::new());
     assert!(!outbox.has_keys());
-    assert_eq!(outbox.undurable(), 2, "they are on their way");
+    assert_eq!(outbox.undurable(), 2, "they are in flight");
     outbox.keep(("third".to_owned(), "{}".to_owned()));
-    outbox.committed().await.expect("a store that takes it");
+    outbox.committed().await.expect("the store accepts it");
     outbox.landed();
     assert_eq!(outbox.undurable(), 1);
     outbox.close();
@@ -87,7 +91,7 @@ async fn what_follows_can_be_taken_back_until_it_happens() {
     let effects = vec![Effect::Write("a".to_owned()), Effect::CloseStdin];
     outbox.submit(batch(1, b"{}\n"), record(1), Vec::new(), effects);
     outbox.retain(|effect| matches!(effect, Effect::CloseStdin));
-    outbox.committed().await.expect("a store that takes it");
+    outbox.committed().await.expect("the store accepts it");
     assert!(matches!(outbox.landed().effects[..], [Effect::CloseStdin]));
     seen.wait_for(|session| session.last_seq == 1).await.expect("it is durable");
     outbox.close();

@@ -1,4 +1,4 @@
-//! A call as the judge sees it: its description, and its command read as a shell reads it.
+//! A call as the policy sees it: its description, and its command parsed like a shell would.
 
 use std::cell::OnceCell;
 use std::ops::Deref;
@@ -8,15 +8,14 @@ use agentwire_protocol::event::input_digest;
 
 use super::shell::{self, Mention, Said};
 
-/// A call that is judged.
 #[derive(Debug)]
 pub(super) struct Call<'a> {
     described: &'a Description<'a>,
-    /// The words of its command, if that is one simple command beyond doubt.
+    /// The words of its command, if that is certainly one simple command.
     pub(super) words: Option<Vec<String>>,
-    /// The digest of its input, made when the first rule wants it.
+    /// The digest of its input, computed when the first rule needs it.
     digest: OnceCell<String>,
-    /// Its command, split when the first rule wants it.
+    /// Its command, split when the first rule needs it.
     said: OnceCell<Said>,
 }
 
@@ -46,24 +45,24 @@ impl<'a> Call<'a> {
         self.said.get_or_init(said).mentions(denied)
     }
 
-    /// Whether nobody knows from where that path leads.
+    /// Whether it is unknown which directory that path starts from.
     pub(super) fn is_adrift(&self, path: &str) -> bool {
         self.moved && !path.starts_with(['/', '~'])
     }
 
-    /// Whether it reaches what is below the paths that it names, or may.
+    /// Whether it reaches what is below the paths that it names, or may reach it.
     pub(super) fn reaches_below(&self) -> bool {
         let reaches = |class: &Class| matches!(class, Class::Search | Class::Delete | Class::Move);
         let class = self.class;
         reaches(&class) || (class == Class::Unknown && self.suspects.iter().any(reaches))
     }
 
-    /// Whether that is what it is called, by whomever.
+    /// Whether anyone calls it by that name.
     pub(super) fn is_called(&self, name: &str) -> bool {
         self.name.as_deref() == Some(name) || self.called.as_deref() == Some(name)
     }
 
-    /// Whether it is a server's tool whose name is that of one of the agent's own.
+    /// Whether it is a server's tool with the same name as one of the agent's own tools.
     pub(super) fn only_sounds_like(&self, name: &str) -> bool {
         self.class == Class::Mcp && self.name.as_deref() != Some(name)
     }
@@ -79,7 +78,7 @@ fn words(command: &ShellCommand) -> Option<Vec<String>> {
         },
         Form::Words(words) => match shell::unwrapped(words) {
             Some(inner) => shell::words(inner),
-            // Whether these are run as they are or joined for a shell, they are the same.
+            // Whether these are run directly or joined for a shell, they are the same.
             None => read.filter(|read| read == words),
         },
         Form::Unsure => None,

@@ -1,5 +1,5 @@
-//! What the policy asks of the disk: where a path leads, what is there, and what a small file says.
-//! A disk that does not answer in time tells nothing, and what is not certain asks.
+//! The policy's view of the disk: where a path leads, what is there, and what a small file contains. If the
+//! disk does not respond in time, the answer is unknown, and whatever is not certain asks.
 
 mod threads;
 
@@ -12,33 +12,29 @@ use std::path::{Path, PathBuf};
 /// How many different paths one decision looks up. A call that names more asks.
 const LOOKUP_LIMIT: usize = 4096;
 
-/// The disk, as far as the policy looks at it: [`OnDisk`], except in tests.
+/// The disk as the policy sees it: [`OnDisk`], except in tests.
 pub trait Disk {
-    /// Where a path leads with all links followed, whether or not its end exists; `None` if that
-    /// cannot be told in time.
+    /// Where a path leads with all links followed, whether or not its end exists; `None` if that cannot be
+    /// found out in time.
     fn resolve(&self, path: &Path) -> Option<PathBuf>;
 
-    /// What is there, with links followed; `None` if that cannot be told in time.
+    /// What is there, with links followed; `None` if that cannot be found out in time.
     fn kind(&self, path: &Path) -> Option<Kind>;
 
     /// The contents of a file; `None` if it cannot be read or has more than `limit` bytes.
     fn read(&self, path: &Path, limit: usize) -> Option<Vec<u8>>;
 }
 
-/// What a path leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Nothing is there.
     Missing,
-    /// A regular file.
     File,
-    /// A directory.
     Directory,
-    /// A pipe, a device, a socket, or something that cannot be looked at.
+    /// A pipe, a device, a socket, or something that cannot be inspected.
     Other,
 }
 
-/// A function that follows links is a disk that holds nothing else.
+/// A function that follows links acts as a disk that contains nothing.
 impl<F: Fn(&Path) -> PathBuf> Disk for F {
     fn resolve(&self, path: &Path) -> Option<PathBuf> {
         Some(self(path))
@@ -53,13 +49,12 @@ impl<F: Fn(&Path) -> PathBuf> Disk for F {
     }
 }
 
-/// The disk of this machine.
 #[derive(Clone, Copy, Debug)]
 pub struct OnDisk;
 
 impl Disk for OnDisk {
     fn resolve(&self, path: &Path) -> Option<PathBuf> {
-        // A link to nothing yet is followed too: what writes through it makes the file that it names.
+        // A dangling link is followed too: writing through it creates the file that it names.
         threads::in_time(path, |_, end| end)
     }
 
@@ -85,7 +80,7 @@ fn kind(path: &Path) -> Kind {
 }
 
 fn read(path: &Path, limit: usize) -> Option<Vec<u8>> {
-    // To open a pipe would wait for its writer.
+    // Opening a pipe would wait for its writer.
     if kind(path) != Kind::File {
         return None;
     }
@@ -95,7 +90,7 @@ fn read(path: &Path, limit: usize) -> Option<Vec<u8>> {
     (contents.len() <= limit).then_some(contents)
 }
 
-/// A disk on which each path is followed once in a decision, and not too many of them.
+/// A disk that resolves each path once per decision, and limits the number of paths.
 pub(super) struct Lookups<'a> {
     disk: &'a dyn Disk,
     resolved: RefCell<HashMap<PathBuf, PathBuf>>,
@@ -107,12 +102,12 @@ impl<'a> Lookups<'a> {
         Self { disk, resolved: RefCell::default(), is_over: Cell::new(false) }
     }
 
-    /// Whether there were too many paths, or the disk did not answer: then nothing is certain.
+    /// Whether there were too many paths, or the disk did not respond. Then nothing is certain.
     pub(super) fn are_over(&self) -> bool {
         self.is_over.get()
     }
 
-    /// Where a path leads. Once it is over, nothing more is looked up.
+    /// Where a path leads. Once [`Self::are_over`], nothing more is looked up.
     pub(super) fn resolve(&self, path: &Path) -> PathBuf {
         if let Some(known) = self.resolved.borrow().get(path) {
             return known.clone();
@@ -126,14 +121,12 @@ impl<'a> Lookups<'a> {
         found
     }
 
-    /// What is there.
     pub(super) fn kind(&self, path: &Path) -> Kind {
         let kind = if self.is_over.get() { None } else { self.disk.kind(path) };
         self.is_over.set(kind.is_none());
         kind.unwrap_or(Kind::Other)
     }
 
-    /// The contents of a file.
     pub(super) fn read(&self, path: &Path, limit: usize) -> Option<Vec<u8>> {
         if self.is_over.get() { None } else { self.disk.read(path, limit) }
     }

@@ -1,5 +1,5 @@
-//! The options by which programs that are thought to read write files or run others: a rule that ends
-//! in `*` does not cover them. docs/policy.md shows the table; a test compares it.
+//! Options with which programs that supposedly only read write files or run other programs. A rule that
+//! ends in `*` does not cover them. docs/policy.md shows the table; a test compares the two.
 
 mod forms;
 mod git;
@@ -14,15 +14,15 @@ pub use table::{ESCAPES, EVERYWHERE, Escape, FORMATS, OUTSIDE, WRAPPERS};
 /// A word of a command, and whether the rule names it.
 type Word<'a> = (&'a str, bool);
 
-/// Whether one of the words after the first `covered` lets the program, or one that it starts, write
-/// a file or run another program.
+/// Whether one of the words after the first `covered` lets the program, or one that it starts, write a file
+/// or run another program.
 pub(super) fn escapes(words: &[String], covered: usize) -> bool {
     let named = words.iter().enumerate().map(|(at, word)| (word.as_str(), at < covered));
     let Some(program) = words.first() else { return false };
     if !is_wrapper(base(program)) {
         return program_escapes(&named.collect::<Vec<_>>());
     }
-    // A wrapper takes the program's words as they are, or all in one.
+    // A wrapper gets the program's words separately, or all in one.
     let split: Vec<Word<'_>> = named
         .flat_map(|(word, covered)| word.split_ascii_whitespace().map(move |word| (word, covered)))
         .collect();
@@ -38,7 +38,7 @@ pub(super) fn escapes(words: &[String], covered: usize) -> bool {
         || (!runs_own(&split) && writes_anywhere(&given(&split)))
 }
 
-/// Options that are no short form of one of the table.
+/// Options that are not abbreviations of one in the table.
 const WHOLE: &[&str] = &[
     "cc",
     "checkpoint",
@@ -54,7 +54,7 @@ const WHOLE: &[&str] = &[
     "to",
 ];
 
-/// More programs behind one wrapper are not looked at.
+/// More programs after one wrapper are not examined: the command then counts as an escape.
 const PROGRAM_LIMIT: usize = 16;
 
 /// Whether a program runs the program that its arguments name.
@@ -62,13 +62,13 @@ pub(super) fn is_wrapper(program: &str) -> bool {
     WRAPPERS.contains(&program)
 }
 
-/// The program that a word behind a wrapper may name, even glued to an option: `env -Sfind`.
+/// The program that a word after a wrapper may name, even glued to an option: `env -Sfind`.
 fn wrapped(word: &str) -> Option<&str> {
     let is_known = |word: &str| {
         let name = canonical(base(word));
         matches!(name, "git" | "sed") || ESCAPES.iter().any(|escape| escape.program == name)
     };
-    // `--split-string=find`, too.
+    // Also `--split-string=find`.
     let value = word.split_once('=').map(|(_, value)| value);
     if let Some(name) = [Some(word), value].into_iter().flatten().find(|name| is_known(name)) {
         return Some(name);
@@ -80,7 +80,7 @@ fn wrapped(word: &str) -> Option<&str> {
         .find_map(|(at, _)| letters.get(at..).filter(|rest| is_known(rest)))
 }
 
-/// The name that the table has for a program that is installed under another.
+/// The table's name for a program that is installed under another name.
 fn canonical(name: &str) -> &str {
     match name {
         "fdfind" => "fd",
@@ -97,7 +97,7 @@ fn canonical(name: &str) -> &str {
         "mvnw" | "mvnd" => "mvn",
         "bazelisk" => "bazel",
         "tofu" | "terragrunt" => "terraform",
-        // Another `sg` runs a command as a group: it counts as that, too.
+        // Another `sg` runs a command as a group, so it also counts as a wrapper.
         "sg" => "ast-grep",
         "opengrep" => "semgrep",
         "py.test" => "pytest",
@@ -124,7 +124,6 @@ fn canonical(name: &str) -> &str {
     }
 }
 
-/// The words that the rule does not name.
 fn given<'w>(words: &[Word<'w>]) -> Vec<&'w str> {
     words.iter().filter(|(_, covered)| !covered).map(|(word, _)| *word).collect()
 }
@@ -147,7 +146,7 @@ fn program_escapes(words: &[Word<'_>]) -> bool {
     let behind = match name {
         // What follows is for another program.
         "npm" | "cargo" | "just" | "task" => given.iter().position(|word| *word == "--"),
-        // Behind the host stands what runs there.
+        // After the host comes the command that runs there.
         "ssh" => given.iter().position(|word| !word.starts_with('-')),
         _ => None,
     };
@@ -178,7 +177,7 @@ fn module<'w>(program: &str, words: &[Word<'w>]) -> Option<Vec<Word<'w>>> {
     }
 }
 
-/// Programs that build or run what is named to them: a rule for one gives that to the agent.
+/// Programs that build or run what their arguments name. A rule for one grants that to the agent.
 const BUILDERS: &[&str] = &["docker", "dotnet", "go", "java", "podman", "webpack"];
 
 /// Whether the words after it are for a script, or say where to write what is built.
@@ -195,12 +194,12 @@ fn runs_own(words: &[Word<'_>]) -> bool {
         .is_some_and(|name| is_interpreter(name) || BUILDERS.contains(&name))
 }
 
-/// Whether a word is an option that writes a file or runs a program, whichever program has it.
+/// Whether a word is an option that writes a file or runs a program, in any program.
 fn writes_anywhere(words: &[&str]) -> bool {
     let plain = |name: &str| name.replace(['-', '_'], "").to_ascii_lowercase();
     let is_known = |name: &str, known: &[&str]| {
         known.iter().any(|known| match known.strip_prefix("--*") {
-            // `--no-log-file` takes it away; `-command` alone is another option.
+            // `--no-log-file` switches it off; `-command` alone is a different option.
             Some(end) => {
                 let rest = name.strip_suffix(plain(end).as_str());
                 let is_whole = !end.starts_with('-');
@@ -222,7 +221,7 @@ fn writes_anywhere(words: &[&str]) -> bool {
     })
 }
 
-/// Whether a word is an option of the table's row for this program.
+/// Whether a word is an option in the table's row for this program.
 fn has_option(program: &str, words: &[&str]) -> bool {
     let Some(row) = ESCAPES.iter().find(|escape| escape.program == program) else {
         return false;
@@ -242,7 +241,6 @@ fn has_option(program: &str, words: &[&str]) -> bool {
     })
 }
 
-/// Whether a path may lead out of the current directory.
 fn leads_out(path: &str) -> bool {
     path.starts_with(['/', '~']) || path.contains("..")
 }
@@ -261,8 +259,8 @@ fn value<'w>(word: &'w str, option: &str, next: Option<&&'w str>) -> &'w str {
     }
 }
 
-/// Long options may be shortened; short ones may stand together, or with their value: no letter
-/// behind one that takes a value is an option.
+/// Long options may be abbreviated. Short ones may be bundled, or joined with their value: no letter after
+/// one that takes a value is an option.
 fn is(word: &str, option: &str, valued: &str) -> bool {
     if let Some(long) = option.strip_prefix("--") {
         let name = word.strip_prefix("--").and_then(|word| word.split('=').next());
@@ -270,7 +268,7 @@ fn is(word: &str, option: &str, valued: &str) -> bool {
             let rest = name.and_then(|name| name.strip_prefix(head));
             return rest.is_some_and(|rest| rest.ends_with(tail));
         }
-        // A name of its own is no short form: tar has `--file` and `--files-from`.
+        // An option with that exact name is not an abbreviation: tar has `--file` and `--files-from`.
         let is_own = |name: &str| WHOLE.contains(&name) && long != name;
         return name
             .is_some_and(|name| !name.is_empty() && long.starts_with(name) && !is_own(name));
@@ -278,7 +276,7 @@ fn is(word: &str, option: &str, valued: &str) -> bool {
     let Some(letters) = word.strip_prefix('-') else { return word == option };
     let Some(own) = option.strip_prefix('-') else { return false };
     if own.len() > 1 || valued == "*" {
-        // Go takes two dashes and a value too.
+        // Go programs also accept two dashes and a value.
         let name = letters.strip_prefix('-').unwrap_or(letters).split('=').next();
         return name == Some(own);
     }

@@ -1,20 +1,20 @@
-//! Whether a git command that only reads can run a program: what a repository's own configuration,
-//! hooks and submodules say. The user's own configuration (`~/.gitconfig`) is the user's business.
+//! Decides whether a read-only git command can run a program: by the repository's own configuration, hooks
+//! and submodules. The user's own configuration (`~/.gitconfig`) is the user's business.
 
 use std::path::{Path, PathBuf};
 
 use super::disk::{Kind, Lookups};
 
-/// A configuration file of more bytes is not read.
+/// A larger configuration file is not read.
 const CONFIG_LIMIT: usize = 64 * 1024;
 
-/// An index of more bytes is not read.
+/// A larger index is not read.
 const INDEX_LIMIT: usize = 16 * 1024 * 1024;
 
-/// The hook that commands run which only read: they refresh the index.
+/// The hook that read-only commands run, because they refresh the index.
 const HOOK: &str = "post-index-change";
 
-/// Sections of the configuration that say nothing to a command that only reads.
+/// Configuration sections that do not affect a read-only command.
 const SECTIONS: &[&str] = &[
     "advice",
     "author",
@@ -79,15 +79,15 @@ const KEYS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Whether the commands of the closed list run no program that a repository at or above `start`
-/// names. git takes the first repository that it finds valid; here all must be harmless.
+/// Whether the commands of the closed list run no program that a repository at or above `start` names. git
+/// takes the first repository that it considers valid; here all of them must be harmless.
 pub(super) fn runs_nothing(
     start: &Path,
     command: &str,
     home: Option<&Path>,
     disk: &Lookups<'_>,
 ) -> bool {
-    // These look into submodules, which have a configuration of their own.
+    // These look into submodules, which have their own configuration.
     let enters = matches!(command, "status" | "diff");
     start.ancestors().all(|directory| {
         let inside = directory.join(".git");
@@ -103,7 +103,7 @@ pub(super) fn runs_nothing(
     })
 }
 
-/// A directory that is a repository itself.
+/// Checks a directory that may be a repository itself.
 fn is_quiet_bare(directory: &Path, home: Option<&Path>, disk: &Lookups<'_>) -> bool {
     let has = |name: &str| disk.kind(&directory.join(name)) != Kind::Missing;
     let is_repository = has("HEAD") && (has("objects") || has("commondir"));
@@ -197,7 +197,7 @@ impl<'a> Repository<'a> {
 }
 
 /// The hook directories that a configuration names; `None` if it has a key that is not known to be
-/// harmless, or is written in a way that this does not read.
+/// harmless, or uses a syntax that this parser does not read.
 fn harmless(config: &str) -> Option<Vec<String>> {
     let mut hooks = Vec::new();
     let mut section: Option<String> = None;
@@ -220,7 +220,7 @@ fn harmless(config: &str) -> Option<Vec<String>> {
         }
         if (section, key.as_str()) == ("core", "hookspath") {
             let value = value.trim();
-            // These begin what only git expands, or hide a part of the value.
+            // These characters start something that only git expands, or hide a part of the value.
             if value.is_empty() || value.starts_with(['%', ':']) || value.contains(['"', '#', ';'])
             {
                 return None;
@@ -245,14 +245,14 @@ fn header(rest: &str) -> Option<&str> {
     (is_plain && after.trim().is_empty()).then_some(inside)
 }
 
-/// Whether a key of the configuration makes no command run a program. Both in lower case.
+/// Whether a configuration key makes no command run a program. Both arguments are in lower case.
 pub(super) fn is_harmless(section: &str, key: &str) -> bool {
     let is_key = !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
     let listed = || KEYS.iter().any(|(own, keys)| *own == section && keys.contains(&key));
     is_key && (SECTIONS.contains(&section) || listed())
 }
 
-/// Whether an index has a submodule in it; `None` if this does not read its form.
+/// Whether an index contains a submodule; `None` if its format is not supported here.
 fn holds_submodule(index: &[u8]) -> Option<bool> {
     let version = number(index, 4)?;
     if !index.starts_with(b"DIRC") || !matches!(version, 2 | 3) {
@@ -268,10 +268,10 @@ fn holds_submodule(index: &[u8]) -> Option<bool> {
         let more = if version == 3 && flags & 0x4000 != 0 { 2 } else { 0 };
         let name = at.checked_add(62 + more)?;
         let length = index.get(name..)?.iter().position(|byte| *byte == 0)?;
-        // Entries are filled up with zeroes to a multiple of eight, at least one.
+        // Entries are padded with zeroes to a multiple of eight, at least one.
         at = at.checked_add((62 + more + length + 8) & !7)?;
     }
-    // Extensions follow, then a hash. One of them keeps entries in another file.
+    // Extensions follow, then a hash. One of the extensions moves entries to another file.
     while let Some(name) = index.get(at..at.checked_add(4)?) {
         if index.len().checked_sub(at)? <= 20 {
             return Some(false);

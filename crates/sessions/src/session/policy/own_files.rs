@@ -1,4 +1,4 @@
-//! agentwire's own files: what reads or writes them is always put to the user.
+//! agentwire's own files: a call that reads or writes them always asks the user.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -10,20 +10,20 @@ use super::call::Call;
 use super::paths::{Places, Resolve, fits, normal, without_sets};
 use super::shell::{TEXT_LIMIT, base, tokens};
 
-/// How many paths of one command are looked at; one with more asks.
+/// How many paths of one command are examined. A command with more asks.
 const PATH_LIMIT: usize = 512;
 
-/// The directories that agentwire makes for sockets and for the operator's token begin with one of these.
-/// They count wherever they are: a token may be made again while a session runs.
+/// Name prefixes of the directories that agentwire creates for sockets and for the operator's token. They
+/// count wherever they are: a token may be created again while a session runs.
 const MADE: [&str; 2] = ["agentwire-mcp-", "agentwire-operator-"];
 
-/// Uses of variables that name where the files are begin with one of these.
+/// Prefixes of variables that say where the files are.
 const VARIABLES: [&str; 2] = ["$agentwire_", "${agentwire_"];
 
 /// Commands after which a relative path leads elsewhere.
 const MOVES: &[&str] = &["cd", "chdir", "popd", "pushd"];
 
-/// Programs that go through all that is below a directory: always, or with one of these letters.
+/// Programs that process everything below a directory: always, or with one of these letters.
 const RECURSIVE: &[(&str, &str)] = &[
     ("7z", ""),
     ("ack", ""),
@@ -112,7 +112,7 @@ impl Own {
                 Touches::Command(command) => look.is_named_by(call, command) || names(false),
                 Touches::Nothing => names(false),
                 Touches::Host(_) => false,
-                // Nothing is known of it but what its input says.
+                // Its input is the only thing known about it.
                 Touches::Unclear => names(true),
             }
     }
@@ -125,7 +125,7 @@ struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// Whether a path lies there; or, if `reaches`, above.
+    /// Whether a path lies in one of them; or, if `reaches`, above one.
     fn is_reached(&self, path: &str, reaches: bool) -> bool {
         let Some(readings) = self.places.read(path, self.resolve) else {
             return self.is_spelled_in(path);
@@ -163,8 +163,8 @@ impl Look<'_> {
         }
     }
 
-    /// Whether a relative path may lead to one of them from a directory that is not known: it has the
-    /// last name of their path, or a pattern for it. A pattern at the end counts if `whole`.
+    /// Whether a relative path may lead to one of them from an unknown directory: it has the last name of
+    /// their path, or a pattern for it. A pattern at the end counts if `whole`.
     fn may_lead_to(&self, path: &str, whole: bool) -> bool {
         if path.starts_with(['/', '~']) {
             return false;
@@ -191,7 +191,7 @@ impl Look<'_> {
         names.any(|name| self.may_lead_to(name, true))
     }
 
-    /// Whether a command may go to one of them from a directory that is not known.
+    /// Whether a command may reach one of them from an unknown directory.
     fn is_drifted_to(&self, said: &[&str], recurses: bool) -> bool {
         let after = said.iter().scan(false, |moves, token| {
             let follows = *moves;
@@ -228,7 +228,7 @@ impl Look<'_> {
         let paths: Vec<&str> = said.iter().filter_map(|token| path_in(token)).collect();
         // A link may have any name.
         let names = said.iter().filter(|token| !token.starts_with('-')).take(PATH_LIMIT);
-        // Into a directory above nothing of theirs is moved or copied.
+        // Moving or copying into a directory above them touches none of them.
         let target = match call.words.as_deref() {
             Some([program, .., last]) if matches!(base(program), "cp" | "mv") => Some(last),
             _ => None,
@@ -240,7 +240,7 @@ impl Look<'_> {
             || (call.words.is_none() && self.is_hinted_at(&text, &said))
     }
 
-    /// The text with the home directory for its names.
+    /// The text with the home directory in place of its variable.
     fn expanded(&self, text: &str) -> String {
         match self.places.home.as_deref().and_then(Path::to_str) {
             Some(home) => text.replace("${HOME}", home).replace("$HOME", home),
@@ -248,7 +248,7 @@ impl Look<'_> {
         }
     }
 
-    /// Whether the whole path of one of them stands in a text.
+    /// Whether a text contains the whole path of one of them.
     fn is_spelled_in(&self, text: &str) -> bool {
         let bare: String = text.chars().filter(|c| !matches!(c, '\'' | '"' | '\\')).collect();
         let mut bare = bare.to_lowercase();
@@ -278,7 +278,7 @@ impl Look<'_> {
             || self.own.iter().any(is_named)
     }
 
-    /// Whether a path with wildcards may stand for one of them, or for something in it.
+    /// Whether a path with wildcards may match one of them, or something in it.
     fn is_matched(&self, path: &str) -> bool {
         if !path.contains(['*', '?', '[']) {
             return false;
@@ -291,7 +291,7 @@ impl Look<'_> {
         let whole = lower(&normal(&whole));
         let names: Vec<String> =
             whole.iter().map(|name| without_sets(&name.to_string_lossy())).collect();
-        // One that is made again has another name in the same place.
+        // A directory that is created again has another name in the same place.
         let may_be_made = |name: &str, own: &str| is_made(own) && name.contains(['*', '?']);
         self.own.iter().map(|own| lower(own)).any(|own| {
             let own: Vec<_> = own.iter().map(|name| name.to_string_lossy()).collect();
@@ -302,8 +302,8 @@ impl Look<'_> {
         })
     }
 
-    /// Whether a text that is not read exactly has the last two names of one of them, or the last one
-    /// in a path that may lead anywhere.
+    /// Whether a text that is not parsed exactly has the last two names of one of them, or the last one in
+    /// a path that may lead anywhere.
     fn is_hinted_at(&self, text: &str, said: &[&str]) -> bool {
         let names: Vec<String> =
             said.iter().flat_map(|token| token.split(['/', ','])).map(str::to_lowercase).collect();

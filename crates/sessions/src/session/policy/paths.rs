@@ -1,4 +1,4 @@
-//! Paths: where one leads by every way it may be read, and what lies in the session's directories.
+//! Paths: where one may lead, in every way it can be read, and what lies in the session's directories.
 
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
@@ -8,8 +8,9 @@ use agentwire_dialects::describe::own_files;
 
 use super::shell::is_hidden;
 
-/// What of a path no mode lets an agent change unasked: by these files, programs of the user run
-/// other programs, or agents change what they may do. A name that ends in `*` is a beginning.
+/// Names in a path that no mode lets an agent change without asking: through these files, the user's
+/// programs run other programs, or agents change their own permissions. A name that ends in `*` is a
+/// prefix.
 pub static PROTECTED: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let of_repositories = OF_REPOSITORIES.iter().copied();
     of_repositories.chain(own_files()).chain(OF_THE_USER.iter().copied()).collect()
@@ -68,7 +69,7 @@ const OF_THE_USER: &[&str] = &[
     ".lldbinit",
 ];
 
-/// Follows symbolic links as the system does; see [`super::Disk`].
+/// Follows symbolic links like the system does; see [`super::Disk`].
 pub(super) type Resolve<'a> = &'a dyn Fn(&Path) -> PathBuf;
 
 /// The directories that a session may work in.
@@ -79,8 +80,8 @@ pub(super) struct Places {
     pub(super) home: Option<PathBuf>,
 }
 
-/// Every file that a path may mean: as it is written, and with links followed. What allows must hold
-/// for all of them, what denies for one.
+/// Every file that a path may mean: as written, and with links followed. An allow must hold for all of
+/// them, a denial for one.
 #[derive(Debug)]
 pub(super) struct Readings(Vec<PathBuf>);
 
@@ -91,12 +92,12 @@ impl Readings {
 }
 
 impl Places {
-    /// `None` if nothing is certain of where it leads.
+    /// `None` if it is not certain where the path leads.
     pub(super) fn read(&self, path: &str, resolve: Resolve<'_>) -> Option<Readings> {
         if path.is_empty() || path.chars().any(is_hidden) {
             return None;
         }
-        // Some tools expand `~`, to others it is a name.
+        // Some tools expand `~`; for others it is a name.
         let written = match path.strip_prefix('~') {
             None => vec![self.absolute(Path::new(path))?],
             Some(rest) if rest.is_empty() || rest.starts_with('/') => {
@@ -110,7 +111,8 @@ impl Places {
             let plain = normal(&path);
             readings.push(normal(&resolve(&plain)));
             if plain != path {
-                // `link/..` is where the link leads to the system, and nowhere to most tools.
+                // For the system, `link/..` starts from where the link leads. Most tools just drop both
+                // parts.
                 readings.push(normal(&resolve(&path)));
             }
             readings.push(plain);
@@ -118,12 +120,12 @@ impl Places {
         Some(Readings(readings))
     }
 
-    /// Whether it lies in the directories of the session, whichever way it is read.
+    /// Whether it lies in the session's directories, however it is read.
     pub(super) fn hold(&self, readings: &Readings, resolve: Resolve<'_>) -> bool {
         readings.iter().all(|path| !self.within(path, resolve).is_empty())
     }
 
-    /// Whether it lies there and is nothing protected.
+    /// Whether it lies there and is not protected.
     pub(super) fn may_change(&self, readings: &Readings, resolve: Resolve<'_>) -> bool {
         readings.iter().all(|path| {
             let below = self.within(path, resolve);
@@ -139,13 +141,13 @@ impl Places {
         readings.iter().all(is_one)
     }
 
-    /// The path below each directory that holds it.
+    /// The path relative to each directory that contains it.
     pub(super) fn within(&self, path: &Path, resolve: Resolve<'_>) -> Vec<PathBuf> {
         let directories = self.working.iter().chain(&self.additional);
         directories.flat_map(|directory| below(path, directory, resolve)).collect()
     }
 
-    /// The path as it is written, made absolute.
+    /// The path as written, made absolute.
     pub(super) fn written(&self, path: &str) -> Option<PathBuf> {
         let is_plain = !path.starts_with('~') && !path.chars().any(is_hidden);
         self.absolute(Path::new(path)).filter(|_| is_plain).map(|path| normal(&path))
@@ -159,13 +161,13 @@ impl Places {
     }
 }
 
-/// The path below that directory, as the directory is written or with its links followed.
+/// The path relative to that directory, as the directory is written or with its links followed.
 pub(super) fn below(path: &Path, directory: &Path, resolve: Resolve<'_>) -> Option<PathBuf> {
     let real = || path.strip_prefix(normal(&resolve(directory))).ok().map(Path::to_path_buf);
     path.strip_prefix(directory).ok().map(Path::to_path_buf).or_else(real)
 }
 
-/// The path without `.` and `..`, by its letters alone.
+/// The path without `.` and `..`, computed from the text alone.
 pub(super) fn normal(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for component in path.components() {
@@ -193,17 +195,17 @@ fn is_protected(name: &OsStr) -> bool {
     })
 }
 
-/// A pattern of paths, as in `.gitignore`: `*` and `?` within a name, `**` for any names; what it
-/// matches it matches with all that is below.
+/// A path pattern, as in `.gitignore`: `*` and `?` within a name, `**` for any number of names. What it
+/// matches includes everything below.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pattern {
-    /// Where it begins; a pattern that is one name is looked for at any depth.
+    /// Where it starts. `None` for a pattern of one name, which matches at any depth.
     base: Option<PathBuf>,
     names: Vec<String>,
 }
 
 impl Pattern {
-    /// Reads what stands in the brackets of a rule.
+    /// Parses the text in the parentheses of a rule.
     pub(super) fn parse(text: &str, places: &Places) -> Result<Self, String> {
         if let Some(odd) = text.chars().find(|c| "[]{}!\\".contains(*c) || is_hidden(*c)) {
             return Err(format!("{odd:?} has no meaning in a path; use *, ? and **"));
@@ -213,20 +215,20 @@ impl Pattern {
         } else if text.starts_with('/') {
             return Err("write // before an absolute path, or leave the / out".to_owned());
         } else if text == "~" || text.starts_with("~/") {
-            let home = places.home.clone().ok_or("there is no home directory for ~")?;
+            let home = places.home.clone().ok_or("no home directory is known for ~")?;
             (Some(home), text.trim_start_matches(['~', '/']))
         } else if text.starts_with('~') {
-            return Err("only ~/ stands for a home directory".to_owned());
+            return Err("only ~/ means a home directory".to_owned());
         } else {
             (places.working.clone(), text.strip_prefix("./").unwrap_or(text))
         };
         let rest = rest.trim_end_matches('/');
         let is_name = !text.trim_end_matches('/').contains('/') && !rest.is_empty();
-        let mut base = start.ok_or("there is no working directory that it could lie in")?;
+        let mut base = start.ok_or("it is relative, and the session has no working directory")?;
         let mut names: Vec<String> = Vec::new();
         for name in rest.split('/').filter(|name| !name.is_empty() && *name != ".") {
             match (name, names.is_empty() && !name.contains(['*', '?'])) {
-                ("..", false) => return Err(".. cannot stand after a wildcard".to_owned()),
+                ("..", false) => return Err(".. must not follow a wildcard".to_owned()),
                 (_, true) if !is_name => base.push(name),
                 (_, _) if name.contains("**") && name != "**" => {
                     return Err("** must stand alone between slashes".to_owned());
@@ -235,7 +237,7 @@ impl Pattern {
             }
         }
         if is_name && names.first().is_none_or(|name| name == "..") {
-            return Err("it names no file".to_owned());
+            return Err("it does not name a file".to_owned());
         }
         let base =
             (!is_name || names.first().is_some_and(|name| name == "**")).then(|| normal(&base));
@@ -247,7 +249,6 @@ impl Pattern {
         Self { base: Some(path), names: Vec::new() }
     }
 
-    /// Whether every reading matches.
     pub(super) fn allows(
         &self,
         readings: &Readings,
@@ -259,7 +260,7 @@ impl Pattern {
             (None, Some(name)) => {
                 let is_wild = name.contains(['*', '?']);
                 places.within(path, resolve).iter().any(|below| match is_wild {
-                    // `*.md` allows files, not what a directory of such a name holds.
+                    // `*.md` allows files, not the contents of a directory with such a name.
                     true => below.file_name().is_some_and(|own| fits(name, own)),
                     false => below.iter().any(|own| fits(name, own)),
                 })
@@ -268,7 +269,6 @@ impl Pattern {
         })
     }
 
-    /// Whether a reading matches.
     pub(super) fn denies(
         &self,
         readings: &Readings,
@@ -302,7 +302,7 @@ pub(super) fn fits(pattern: &str, name: &OsStr) -> bool {
     wild(&pattern, &name, |c| *c == '*', |c, own| *c == '?' || c == own)
 }
 
-/// A pattern in which a set of characters is any one of them.
+/// A pattern in which each set of characters is replaced by `?`.
 pub(super) fn without_sets(pattern: &str) -> String {
     let mut simple = String::new();
     let mut rest = pattern;
@@ -314,8 +314,8 @@ pub(super) fn without_sets(pattern: &str) -> String {
     simple + rest
 }
 
-/// Whether the items fit the pattern, of which some stand for any number of items. Only the last of
-/// these is ever tried again, so that the time is bounded by the product of the lengths.
+/// Whether the items fit the pattern, in which some parts match any number of items. Only the last of these
+/// is ever retried, so the time is bounded by the product of the lengths.
 fn wild<P, I>(
     pattern: &[P],
     items: &[I],

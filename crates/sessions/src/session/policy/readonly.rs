@@ -1,55 +1,51 @@
-//! The closed list of commands that only read, with the options they may have. docs/policy.md shows
-//! it; a test compares them.
+//! The closed list of read-only commands, with the options they may have. docs/policy.md shows it; a test
+//! compares the two.
 
-/// A command that only reads.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader {
-    /// Its first words.
     pub words: &'static [&'static str],
-    /// Options of one letter, which may stand together.
+    /// One-letter options, which may be bundled.
     pub letters: &'static str,
     /// Other options without a value.
     pub options: &'static [&'static str],
     /// Options with a number.
     pub numbers: &'static [&'static str],
-    /// Options with a text that names no file.
+    /// Options with a text that does not name a file.
     pub texts: &'static [&'static str],
     /// What else may follow.
     pub operands: Operands,
-    /// Whether `--` ends the options. It does not for a program that reads an expression behind it.
+    /// Whether `--` ends the options. It does not for a program that parses an expression after it.
     pub dashes: Dashes,
 }
 
 /// What `--` means to a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dashes {
-    /// All that follows is no option.
+    /// Nothing that follows is an option.
     EndOptions,
     /// Nothing: options may follow.
     Nothing,
 }
 
-/// What may follow a command beside its options.
+/// What may follow a command besides its options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operands {
-    /// Nothing.
     Nothing,
     /// Any words, options or not.
     Anything,
-    /// Words that name no file.
+    /// Words that do not name files.
     Texts,
     /// Paths in the session's directories, or revisions.
     Paths,
-    /// The same, but no directories: the program would follow the links in them.
+    /// The same, but no directories, because the program would follow the links in them.
     Files,
-    /// A pattern, then paths.
     PatternAndPaths,
-    /// A format that begins with `+`.
+    /// A format that starts with `+`.
     Format,
 }
 
 impl Operands {
-    /// In words.
+    /// As docs/policy.md shows it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Nothing => "nothing",
@@ -73,7 +69,6 @@ const PLAIN: Reader = Reader {
     dashes: Dashes::EndOptions,
 };
 
-/// A command of these letters and operands.
 const fn reader(
     words: &'static [&'static str],
     letters: &'static str,
@@ -119,7 +114,6 @@ const LOG_OPTIONS: &[&str] = &[
     "--no-ext-diff",
 ];
 
-/// All of them.
 pub const READERS: &[Reader] = &[
     reader(&["pwd"], "LP", Operands::Nothing),
     reader(&["true"], "", Operands::Nothing),
@@ -258,14 +252,12 @@ pub const READERS: &[Reader] = &[
     },
 ];
 
-/// What a command of the list reads.
 #[derive(Debug)]
 pub(super) struct Reads<'w> {
     /// The paths, or what may be one.
     pub(super) paths: Vec<&'w str>,
     /// Whether none of them may be a directory.
     pub(super) files_only: bool,
-    /// The command of git.
     pub(super) git: Option<&'static str>,
 }
 
@@ -283,14 +275,14 @@ pub(super) fn reads(words: &[String]) -> Option<Reads<'_>> {
     })
 }
 
-/// Whether the command's program is on the list, with whatever words.
+/// Whether the command's program is on the list, with any words.
 pub(super) fn has_program(words: &[String]) -> bool {
     words.first().is_some_and(|program| {
         READERS.iter().any(|reader| reader.words.first() == Some(&program.as_str()))
     })
 }
 
-/// Whether a program of the list has no option at all that runs another program.
+/// Whether a program on the list has no option at all that runs another program.
 pub(super) fn never_runs(program: &str) -> bool {
     !matches!(program, "git" | "find" | "rg" | "tree" | "diff")
         && READERS.iter().any(|reader| reader.words.first() == Some(&program))
@@ -331,7 +323,7 @@ impl Reader {
         }
     }
 
-    /// Whether that option is known; its value is taken from the words that follow.
+    /// Whether that option is known. Its value is taken from the words that follow.
     fn takes<'w>(&self, word: &str, rest: &mut impl Iterator<Item = &'w str>) -> bool {
         let letters = word.strip_prefix('-').unwrap_or_default();
         if self.options.contains(&word) || letters.chars().all(|c| self.letters.contains(c)) {

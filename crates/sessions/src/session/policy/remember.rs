@@ -1,5 +1,5 @@
-//! What a session keeps of its answers: the narrowest rule for each, and the words by which it is
-//! offered.
+//! What a session remembers of its answers: the narrowest rule for each, and how it is suggested to
+//! clients.
 
 use std::path::PathBuf;
 
@@ -13,21 +13,21 @@ use super::paths::{Pattern, Resolve};
 use super::rules::{Detail, Rule, Subject};
 use super::{Policy, shell};
 
-/// How many answers a session remembers, of each sort.
+/// How many answers of each kind a session remembers.
 pub const REMEMBERED_LIMIT: usize = 256;
 
-/// What "always" would keep of a call.
+/// What "always" would store for a call.
 #[derive(Debug)]
 pub struct Always {
-    /// Whether anything.
+    /// Whether anything would be stored.
     pub is_kept: bool,
-    /// As the request suggests it to clients (`updatedPermissions`), if that has a word for it.
+    /// How the request suggests it to clients (`updatedPermissions`), if that format can express it.
     pub suggestion: Option<Json<'static>>,
 }
 
 impl Policy {
-    /// Answers the same question in the same way for the rest of the session. Gives the rule in
-    /// words, or why there is none.
+    /// Answers the same question in the same way for the rest of the session. Returns the rule, or why
+    /// there is none.
     pub fn remember(&mut self, call: &Description<'_>, allow: bool, disk: &dyn Disk) -> String {
         match self.kept_rule(&Call::of(call), allow, disk) {
             Ok(rule) => self.keep(rule, allow),
@@ -35,22 +35,21 @@ impl Policy {
         }
     }
 
-    /// Keeps a rule that a client wrote for the rest of the session. Gives it in words; the error says
-    /// why it cannot be kept.
+    /// Keeps a rule that a client wrote for the rest of the session. Returns the rule; the error says why
+    /// it cannot be kept.
     pub fn add(&mut self, text: &str, allow: bool) -> Result<String, String> {
         let rule = Rule::parse(self.tools, text, &self.places)
-            .map_err(|why| format!("failed to understand the rule {text:?}: {why}"))?;
+            .map_err(|why| format!("failed to parse the rule {text:?}: {why}"))?;
         Ok(self.keep(rule, allow))
     }
 
-    /// What "always" would keep of this call.
     pub fn always(&self, call: &Description<'_>, disk: &dyn Disk) -> Always {
         let rule = self.kept_rule(&Call::of(call), true, disk).ok();
         let suggestion = rule.as_ref().and_then(|rule| self.suggested(call, rule));
         Always { is_kept: rule.is_some(), suggestion }
     }
 
-    /// A rule as a request suggests it; nothing, if there is no word for it.
+    /// A rule as a request suggests it; `None` if the format cannot express it.
     fn suggested(&self, call: &Description<'_>, rule: &Rule) -> Option<Json<'static>> {
         let name = call.name.as_deref()?;
         let contents: Vec<Option<String>> = match (&rule.detail, &call.touches) {
@@ -77,14 +76,14 @@ impl Policy {
         }
         if kept.len() >= REMEMBERED_LIMIT {
             return format!(
-                "not remembered: the session has {REMEMBERED_LIMIT} such rules already"
+                "not remembered: the session already has {REMEMBERED_LIMIT} such rules"
             );
         }
         kept.push(rule);
         words
     }
 
-    /// The rule to keep of this call, or why there is none.
+    /// The rule to store for this call, or why there is none.
     fn kept_rule(
         &self,
         call: &Call<'_>,
@@ -116,11 +115,13 @@ impl Policy {
             return Ok(rule(format!("mcp__{server}__{tool}"), subject, Detail::Any));
         }
         if allow && call.warns {
-            return Err("the agent warns of it, so that it is asked about each time");
+            return Err("the agent warns about it, so it is asked about every time");
         }
         let name = || call.name.as_deref().map(str::to_owned).ok_or("the tool has no name");
         match (&call.touches, call.class) {
-            (_, Class::Question) => Err("a question has no answer that holds for others"),
+            (_, Class::Question) => {
+                Err("the answer to a question does not apply to other questions")
+            }
             (Touches::Command(command), class) => {
                 let subject = Subject::Class(class);
                 match &call.words {
@@ -128,7 +129,7 @@ impl Policy {
                         let detail = Detail::Command { words: words.clone(), more: false };
                         Ok(rule(format!("Bash({})", shell::quoted(words)), subject, detail))
                     }
-                    None if allow => Err("only one simple command can be allowed from now on"),
+                    None if allow => Err("only a single simple command can be allowed from now on"),
                     None => {
                         let detail = Detail::Text(command.text.clone());
                         Ok(rule(format!("Bash({})", command.text), subject, detail))
@@ -142,8 +143,10 @@ impl Policy {
                 let detail = Detail::Host { host: host.clone(), below: false };
                 Ok(rule(format!("WebFetch(domain:{host})"), Subject::Class(class), detail))
             }
-            (_, Class::Shell) if allow => Err("only one simple command can be allowed from now on"),
-            // What a tool that only thinks is called with changes nothing.
+            (_, Class::Shell) if allow => {
+                Err("only a single simple command can be allowed from now on")
+            }
+            // The input of a tool that only thinks changes nothing.
             (Touches::Nothing, Class::Think) => {
                 let name = name()?;
                 Ok(rule(name.clone(), Subject::Tool(name), Detail::Any))
@@ -157,7 +160,7 @@ impl Policy {
         }
     }
 
-    /// The same, of a call of which all files are known.
+    /// The same, for a call whose files are all known.
     fn rule_for_files(
         &self,
         call: &Call<'_>,
@@ -178,7 +181,8 @@ impl Policy {
         if files.iter().any(|file| call.is_adrift(file)) {
             return Err("its path is not certain after a shell command ran");
         }
-        // To list a directory is not to search it: of tools that read, the same tool alone.
+        // Listing a directory is not searching it, so for tools that read, the rule covers only the same
+        // tool.
         let reads = matches!(class, Class::Read | Class::Search);
         let known = call.name.as_deref().filter(|name| self.tools.find(name).is_some());
         let (who, subject) = match known.filter(|_| reads) {
@@ -189,7 +193,7 @@ impl Policy {
         Ok(rule(format!("{who}({})", texts.join(", ")), subject, Detail::Files(class, files)))
     }
 
-    /// Every file that these paths may mean now. A link that changes later makes another file of it.
+    /// Every file that these paths may mean now. If a link changes later, the path means another file.
     fn readings(&self, files: &[String], resolve: Resolve<'_>) -> Option<Vec<PathBuf>> {
         let mut all = Vec::new();
         for file in files {

@@ -1,4 +1,4 @@
-//! Rules: how they are written, and when one fits what an agent asks for.
+//! Rules: how they are written, and when one fits an agent's call.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,6 @@ use super::escapes;
 use super::paths::{Pattern, Places, Readings, Resolve};
 use super::shell::{self, Mention};
 
-/// One rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rule {
     /// As it is shown.
@@ -22,26 +21,26 @@ pub(super) struct Rule {
 /// Which tools a rule is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Subject {
-    /// All of this class; of reading and searching, both.
+    /// All tools of this class. The class for reading includes searching.
     Class(Class),
-    /// The one of this name.
+    /// The tool with this name.
     Tool(String),
-    /// All of an MCP server, or one of them.
+    /// All tools of an MCP server, or one of them.
     Mcp { server: String, tool: Option<String> },
 }
 
-/// Which of their calls.
+/// Which of their calls a rule is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Detail {
-    /// All.
+    /// All of them.
     Any,
-    /// Commands of exactly these words, or that begin with them.
+    /// Commands with exactly these words, or that start with them.
     Command { words: Vec<String>, more: bool },
-    /// Of files that each match one of these.
+    /// Calls whose files each match one of these.
     Paths(Vec<Pattern>),
-    /// Of this class, and of exactly these files, however they are read.
+    /// Calls of this class with exactly these files, however the paths are read.
     Files(Class, Vec<PathBuf>),
-    /// To this host; or, if `below`, to those of its domain.
+    /// Calls to this host; or, if `below`, to the hosts in its domain.
     Host { host: String, below: bool },
     /// Exactly this shell text.
     Text(String),
@@ -49,18 +48,15 @@ pub(super) enum Detail {
     Input(String),
 }
 
-/// Whether a rule that denies fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Denial {
-    /// It does.
     Sure,
-    /// It may: nothing allows it unasked.
+    /// It may fit, so nothing allows the call without asking.
     Possible,
-    /// It does not.
     None,
 }
 
-/// What a call is measured by.
+/// What a call is compared with.
 #[derive(Clone, Copy)]
 pub(super) struct Measure<'a> {
     pub(super) places: &'a Places,
@@ -68,7 +64,7 @@ pub(super) struct Measure<'a> {
 }
 
 impl Rule {
-    /// Reads a rule; the error says why it cannot be understood.
+    /// Parses a rule. The error says why it is invalid.
     pub(super) fn parse(tools: &AgentTools, text: &str, places: &Places) -> Result<Self, String> {
         let (name, content) = match text.split_once('(') {
             None => (text, None),
@@ -95,7 +91,7 @@ impl Rule {
         Ok(Self { text: text.to_owned(), subject, detail })
     }
 
-    /// Whether it allows the call beyond doubt.
+    /// Whether it certainly allows the call.
     pub(super) fn allows(&self, call: &Call<'_>, measure: Measure<'_>) -> bool {
         let is_subject = match &self.subject {
             Subject::Class(class) => covers(*class, call.class),
@@ -103,7 +99,7 @@ impl Rule {
             Subject::Mcp { server, tool } => {
                 call.mcp.as_ref().is_some_and(|(own, own_tool)| match tool {
                     Some(tool) => own == server && own_tool == tool,
-                    // `mcp__a__b__c` may be of the server `a__b`.
+                    // `mcp__a__b__c` may belong to the server `a__b`.
                     None => own == server && !own_tool.contains("__"),
                 })
             }
@@ -111,7 +107,7 @@ impl Rule {
         is_subject && self.detail.allows(call, measure)
     }
 
-    /// Whether it denies the call, or may.
+    /// Whether it denies the call, or may deny it.
     pub(super) fn denies(&self, call: &Call<'_>, measure: Measure<'_>) -> Denial {
         let is_subject = match &self.subject {
             Subject::Class(class) => call.suspects.iter().any(|own| {
@@ -121,7 +117,7 @@ impl Rule {
             Subject::Tool(name) => call.is_called(name) && !call.only_sounds_like(name),
             Subject::Mcp { server, tool } => denies_mcp(server, tool.as_deref(), call),
         };
-        // Without a class the name is all there is to go by.
+        // Without a class, only the name is known.
         let named = self.text.split('(').next().is_some_and(|name| call.is_called(name));
         if !is_subject && (!named || call.mcp.is_some()) {
             return Denial::None;
@@ -146,7 +142,7 @@ impl Rule {
                 let is_denied = readings.iter().flatten().any(|path| {
                     patterns.iter().any(|pattern| pattern.denies(path, places, resolve))
                 });
-                // A search, a directory that is moved or deleted, reaches what is below.
+                // A search reaches what is below, and so does moving or deleting a directory.
                 let is_adrift = paths.iter().any(|file| call.is_adrift(file));
                 let may_reach = call.reaches_below() || is_adrift || !are_all;
                 match (is_denied, may_reach || readings.iter().any(Option::is_none)) {
@@ -169,7 +165,7 @@ impl Rule {
         }
     }
 
-    /// Whether it names one call, and not calls of a sort.
+    /// Whether it names one call rather than a kind of call.
     pub(super) fn is_exact(&self) -> bool {
         match &self.detail {
             Detail::Command { more, .. } => !more,
@@ -178,13 +174,13 @@ impl Rule {
         }
     }
 
-    /// Whether it allows a call that the agent may warn of without a word here: it names that call, or
-    /// the whole tool.
+    /// Whether it allows a call outright, even if the agent may warn about it: it names that call or the
+    /// whole tool.
     pub(super) fn is_outright(&self) -> bool {
         self.is_exact() || self.detail == Detail::Any
     }
 
-    /// Whether it is about reading files. Commands that read files are then not run unasked.
+    /// Whether it is about reading files. If so, commands that read files do not run without asking.
     pub(super) fn limits_reading(&self, tools: &AgentTools) -> bool {
         let class = match &self.subject {
             Subject::Class(class) => Some(*class),
@@ -196,7 +192,7 @@ impl Rule {
 }
 
 impl Detail {
-    /// Whether the call is beyond doubt one that it names.
+    /// Whether the call is certainly one that it names.
     fn allows(&self, call: &Call<'_>, measure: Measure<'_>) -> bool {
         match (self, &call.touches) {
             (Self::Any, _) => true,
@@ -243,7 +239,7 @@ impl Detail {
     }
 }
 
-/// Whether it is certain where each path leads, and all that it may mean fits.
+/// Whether it is certain where each path leads, and everything it may mean fits.
 fn all_read(
     paths: &[String],
     call: &Call<'_>,
@@ -260,8 +256,8 @@ fn covers(class: Class, own: Class) -> bool {
     class == own || (class == Class::Read && own == Class::Search)
 }
 
-/// Agents write a server's name in their own way, and `mcp__a__b` may be the server `a__b`: all that the
-/// rule may mean is denied.
+/// Agents write a server's name in different ways, and `mcp__a__b` may be the server `a__b`. Everything
+/// that the rule may mean is denied.
 fn denies_mcp(server: &str, tool: Option<&str>, call: &Call<'_>) -> bool {
     let plain = |name: &str| {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
@@ -285,8 +281,8 @@ fn is_below(own: &str, host: &str) -> bool {
     own.strip_suffix(host).is_some_and(|rest| rest.ends_with('.'))
 }
 
-/// `Bash`, `Edit` and `Read` are classes for every agent; other names are the agent's own tools, and
-/// Claude's names stand for their class where the agent has no such tool.
+/// `Bash`, `Edit` and `Read` are classes for every agent. Other names are the agent's own tools. If the
+/// agent has no such tool, Claude's names mean their class.
 fn subject(tools: &AgentTools, name: &str) -> Result<Subject, String> {
     if let Some(rest) = name.strip_prefix("mcp__") {
         let (server, tool) = match (rest.strip_suffix("__*"), rest.split_once("__")) {
@@ -295,7 +291,7 @@ fn subject(tools: &AgentTools, name: &str) -> Result<Subject, String> {
             (None, Some((server, tool))) => (server, Some(tool.to_owned())),
         };
         if server.is_empty() || tool.as_ref().is_some_and(String::is_empty) {
-            return Err("it is written mcp__SERVER or mcp__SERVER__TOOL".to_owned());
+            return Err("write mcp__SERVER or mcp__SERVER__TOOL".to_owned());
         }
         return Ok(Subject::Mcp { server: server.to_owned(), tool });
     }
@@ -322,21 +318,21 @@ fn detail(
         Some(Class::Shell) => {
             let start = content.strip_suffix(":*").or_else(|| content.strip_suffix(" *"));
             let words = shell::words(start.unwrap_or(content))
-                .ok_or("it is not the words of one simple command, which only :* may follow")?;
+                .ok_or("it must be the words of one simple command, which only :* may follow")?;
             Ok(Detail::Command { words, more: start.is_some() })
         }
         Some(Class::Read | Class::Search | Class::Edit | Class::Delete | Class::Move) => {
             Pattern::parse(content, places).map(|pattern| Detail::Paths(vec![pattern]))
         }
         Some(Class::Network) => {
-            let host = content.strip_prefix("domain:").ok_or("it is written domain:HOST")?;
+            let host = content.strip_prefix("domain:").ok_or("write domain:HOST")?;
             let (host, below) = match host.strip_prefix("*.") {
                 Some(host) => (host, true),
                 None => (host, false),
             };
             let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'.';
             if host.is_empty() || !host.bytes().all(plain) {
-                return Err("domain: is followed by the name of a host".to_owned());
+                return Err("domain: must be followed by a host name".to_owned());
             }
             let host = host.trim_matches('.').to_ascii_lowercase();
             Ok(Detail::Host { host, below })

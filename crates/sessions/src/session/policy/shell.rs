@@ -1,19 +1,19 @@
-//! Shell text: read exactly or not at all; and which words it mentions, however it is quoted.
+//! Shell text: parsed exactly or not at all, and searched for words, however they are quoted.
 
 mod hidden;
 
 use hidden::Hiding;
 pub(super) use hidden::is_interpreter;
 
-/// A longer text is not judged: nothing allows it, and a rule that denies may fit. A shell cannot be
-/// started with more than twice as much.
+/// A longer text is not judged: nothing allows it, and a deny rule may fit. A shell cannot be started with
+/// more than twice as much.
 pub(super) const TEXT_LIMIT: usize = 64 * 1024;
 
-/// These ask wherever they stand, in quotes too: a shell acts on them, and so do programs that hand
-/// their arguments to another shell (make, ssh, npm).
+/// These characters ask wherever they occur, even in quotes: a shell acts on them, and so do programs that
+/// pass their arguments to another shell (make, ssh, npm).
 const HARD: &str = ";&|<>(){}$`\\!";
 
-/// Beside letters and digits, what stands for itself without quotes in sh, bash and zsh.
+/// Besides letters and digits, characters that are literal without quotes in sh, bash and zsh.
 const PLAIN: &str = "_-./:,@%+=~";
 
 /// Words that make a first word something other than a program.
@@ -50,8 +50,8 @@ const RESERVED: &[&str] = &[
     "always",
 ];
 
-/// The words of one simple command, exactly as sh, bash and zsh with their default options read
-/// them; `None` if the text is anything else or in any doubt.
+/// The words of one simple command, exactly as sh, bash and zsh with their default options read them;
+/// `None` if the text is anything else or in any doubt.
 pub(super) fn words(text: &str) -> Option<Vec<String>> {
     if text.len() > TEXT_LIMIT {
         return None;
@@ -67,7 +67,7 @@ pub(super) fn words(text: &str) -> Option<Vec<String>> {
         match (quote, character) {
             (Some(open), _) if open == character => quote = None,
             (Some(_), _) => word.get_or_insert_default().push(character),
-            // The program's name is never quoted but to hide it.
+            // Nobody quotes a program's name except to hide it.
             (None, '\'' | '"') if words.is_empty() => return None,
             (None, '\'' | '"') => {
                 word.get_or_insert_default();
@@ -96,7 +96,7 @@ pub(super) fn words(text: &str) -> Option<Vec<String>> {
     (quote.is_none() && is_program).then_some(words)
 }
 
-/// The command that a shell is started for: `bash -lc X` and its like, exactly.
+/// The command that a shell is started for: exactly `bash -lc X` and similar forms.
 pub(super) fn unwrapped(words: &[String]) -> Option<&str> {
     let [shell, option, text] = words else { return None };
     let name = ["/bin/", "/usr/bin/"].iter().find_map(|place| shell.strip_prefix(place));
@@ -104,7 +104,7 @@ pub(super) fn unwrapped(words: &[String]) -> Option<&str> {
     (is_shell && matches!(option.as_str(), "-lc" | "-c")).then_some(text)
 }
 
-/// Words as one text that means these words again.
+/// Joins words into a text that parses into the same words again.
 pub(super) fn quoted(words: &[String]) -> String {
     let quote = |word: &String| {
         let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:,@%+".contains(c);
@@ -116,14 +116,12 @@ pub(super) fn quoted(words: &[String]) -> String {
     words.iter().map(quote).collect::<Vec<_>>().join(" ")
 }
 
-/// Whether a text mentions a denied command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mention {
-    /// Its words stand there one after the other.
+    /// Its words occur one after the other.
     Plain,
-    /// It may be the same in other words.
+    /// It may be the same command, written differently.
     Possible,
-    /// Not at all.
     None,
 }
 
@@ -132,12 +130,12 @@ pub(super) enum Mention {
 pub(super) struct Said {
     /// `None` if the text is too long to judge.
     tokens: Option<Vec<String>>,
-    /// `None` if the command is not read exactly.
+    /// `None` if the command is not parsed exactly.
     hiding: Option<Hiding>,
 }
 
 impl Said {
-    /// Splits a command; `words` are its words, if it is read exactly.
+    /// Splits a command. `words` are its words, if it is parsed exactly.
     pub(super) fn new(text: &str, words: Option<&[String]>) -> Self {
         let tokens = (text.len() <= TEXT_LIMIT).then(|| tokens(text));
         Self { tokens, hiding: words.map(Hiding::of) }
@@ -169,7 +167,7 @@ impl Said {
         if joined.is_some_and(|joined| said.iter().any(|token| base(token) == joined)) {
             return Mention::Possible;
         }
-        // What stands behind a later mention stands behind the first one too.
+        // What follows a later mention also follows the first one.
         let Some(first) = said.iter().position(resembles) else { return doubt };
         let mut later = after(first).iter();
         let mut wanted = rest.iter().filter(|word| !word.starts_with('-'));
@@ -180,7 +178,6 @@ impl Said {
     }
 }
 
-/// The last name of a path.
 pub(super) fn base(token: &str) -> &str {
     token.rsplit('/').next().unwrap_or(token)
 }
@@ -194,7 +191,7 @@ pub(super) fn tokens(text: &str) -> Vec<String> {
     bare.split(splits).filter(|token| !token.is_empty()).map(str::to_owned).collect()
 }
 
-/// Control characters, spaces other than the space, and what is not seen at all.
+/// Control characters, whitespace other than the space, and invisible characters.
 pub(super) fn is_hidden(character: char) -> bool {
     character.is_control()
         || (character.is_whitespace() && character != ' ')

@@ -1,17 +1,17 @@
-//! Message ids of prompts that were taken: one that is sent twice counts once.
+//! Message ids of accepted prompts: a prompt that is sent twice counts once.
 
 use std::collections::{BTreeSet, VecDeque};
 
-/// How many are remembered without asking the store.
+/// How many ids are remembered without asking the store.
 const LIMIT: usize = 4096;
 
-/// The ids that were taken last.
+/// The most recently accepted ids.
 #[derive(Debug, Default)]
 pub(super) struct Ids {
     ids: BTreeSet<String>,
     /// Oldest first.
     order: VecDeque<String>,
-    /// The one that the store was asked for last, if it has it.
+    /// The id that the store was last asked for, if the store has it.
     recalled: Option<String>,
 }
 
@@ -24,7 +24,7 @@ impl Ids {
         self.recalled = id;
     }
 
-    /// Takes note of one more. The last `undurable` of them the store does not know yet: they stay.
+    /// Adds an id. The last `undurable` ids are never dropped, because the store does not know them yet.
     pub(super) fn insert(&mut self, id: String, undurable: usize) {
         if self.ids.insert(id.clone()) {
             self.order.push_back(id);

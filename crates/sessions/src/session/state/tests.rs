@@ -1,4 +1,4 @@
-//! What is to come, and what is waited for.
+//! Pending work, and what the session waits for.
 
 use agentwire_dialects::agent::AgentDialect;
 use agentwire_protocol::Json;
@@ -51,7 +51,7 @@ fn request(kind: RequestKind, input: &serde_json::Value) -> RequestRaised<'stati
     RequestRaised::new("r", kind, Some(Json::of(input)))
 }
 
-/// Work is to come until each prompt has had its turn or its end.
+/// Work is pending until each prompt has had its turn or its end.
 #[test]
 fn a_prompt_is_waited_for_by_its_id() {
     let mut book = book(true);
@@ -68,7 +68,7 @@ fn a_prompt_is_waited_for_by_its_id() {
     assert!(!book.is_busy());
 }
 
-/// An old version folds prompts into one turn without a word.
+/// An old version folds prompts into one turn without reporting it.
 #[test]
 fn who_tells_no_fates_has_none_left_after_a_turn() {
     let mut folding = book(true);
@@ -99,7 +99,7 @@ fn the_last_turn_is_told() {
     }
 }
 
-/// Who waits for an answer is silent with good reason.
+/// An agent that waits for an answer has a good reason to be silent.
 #[test]
 fn an_agent_that_waits_does_not_stall() {
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call" });

@@ -1,4 +1,4 @@
-//! The agent's answer: what of it counts, and whether it matches the schema.
+//! The agent's answer: which part of it counts, and whether it matches the schema.
 
 use std::sync::Arc;
 
@@ -13,25 +13,24 @@ use super::{ANSWER_LIMIT, Structured};
 /// How many mistakes are reported at once.
 const MISTAKES: usize = 5;
 
-/// How long one of them may be.
+/// The longest description of a mistake, in characters.
 const MISTAKE_LENGTH: usize = 400;
 
-/// Held while a large answer is checked: a value takes many times the memory of its text, so that of
-/// several sessions is not taken at once.
+/// Held while a large answer is checked. A parsed value takes many times the memory of its text, so only
+/// one session at a time may use that much.
 pub(super) static LARGE: Semaphore = Semaphore::const_new(1);
 
-/// The answer, or why it is none.
+/// The answer, or why it is rejected.
 pub(super) type Judged = Result<Json<'static>, String>;
 
-/// What is known of an answer at once.
+/// What is known about an answer immediately.
 #[derive(Debug)]
 pub(super) enum Look {
     Known(Judged),
-    /// That takes long to find out.
+    /// It takes long to find out.
     Large(Check),
 }
 
-/// The check of a large answer.
 #[derive(Debug)]
 pub(super) struct Check {
     validator: Arc<Validator>,
@@ -46,7 +45,8 @@ impl Check {
         Ok(self.answer)
     }
 
-    /// Runs it apart from the session, one after the other. It is not begun if nobody waits any more.
+    /// Runs the check outside the session, one at a time. It does not start if the result is no longer
+    /// needed.
     pub(super) fn start(self) -> oneshot::Receiver<Judged> {
         let (done, outcome) = oneshot::channel();
         tokio::spawn(async move {
@@ -64,7 +64,7 @@ impl Check {
 }
 
 impl Structured {
-    /// The main agent said something.
+    /// Adds text from the main agent.
     pub(super) fn said(&mut self, text: &str) {
         if self.answer.len() + text.len() > ANSWER_LIMIT {
             self.is_overlong = true;
@@ -73,13 +73,13 @@ impl Structured {
         }
     }
 
-    /// What was said before is not the answer.
+    /// Earlier text is not part of the answer.
     pub(super) fn forget(&mut self) {
         self.answer.clear();
         self.is_overlong = false;
     }
 
-    /// Looks at the answer. `whole` is the answer where the agent repeats it.
+    /// Examines the answer. `whole` is the answer if the agent repeats it.
     pub(super) fn look(&self, whole: Option<&str>) -> Look {
         match self.prepare(whole) {
             Ok(check) if !check.cost.is_small => Look::Large(check),
@@ -106,7 +106,7 @@ fn not_json(error: &serde_json::Error) -> String {
     format!("it is not JSON: {error}")
 }
 
-/// Finds what is wrong, as far as that can be found with bounded memory.
+/// Finds what is wrong, as far as bounded memory allows.
 fn check(validator: &Validator, value: &Value, cost: Cost) -> Result<(), String> {
     if validator.is_valid(value) {
         return Ok(());
@@ -121,14 +121,12 @@ fn check(validator: &Validator, value: &Value, cost: Cost) -> Result<(), String>
     Err(format!("it does not match the schema: {}", mistakes.join("; ")))
 }
 
-/// What a mistake is, and where.
 fn told(error: &ValidationError<'_>) -> String {
     let place = error.instance_path().to_string();
     let place = if place.is_empty() { "the whole".to_owned() } else { place };
     cut(&format!("{place}: {error}"))
 }
 
-/// The start of a text.
 pub(super) fn cut(text: &str) -> String {
     match text.char_indices().nth(MISTAKE_LENGTH) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
@@ -136,7 +134,7 @@ pub(super) fn cut(text: &str) -> String {
     }
 }
 
-/// The text without the code fence that stands around all of it.
+/// The text without a code fence around all of it.
 fn bare(text: &str) -> &str {
     let text = text.trim();
     let inner = || {
@@ -228,14 +226,14 @@ mod tests {
         let strings = json!({ "type": "array", "items": { "type": "string" } });
         assert!(judge(&strings, &ones(2_000_000)).contains("longer than"));
         assert!(judge(&strings, &ones(400_000)).contains("more than 100000 values"));
-        // Of a large one the first mistake is told.
+        // For a large answer, only the first mistake is reported.
         assert!(judge(&strings, &ones(90_000)).contains("/0: "));
         let either = json!({ "anyOf": [strings, { "type": "null" }] });
         assert!(judge(&either, &ones(90_000)).contains("too large to say where"));
         assert!(judge(&either, &ones(10)).contains("the whole: "));
         let objects = json!({ "items": { "required": ["a", "b", "c", "d"] } });
         assert!(judge(&objects, &format!("[{}{{}}]", "{},".repeat(40_000))).contains("/0: "));
-        // One that matches is taken.
+        // A matching answer is accepted.
         let numbers = json!({ "items": { "type": "number" } });
         assert!(of(&numbers).unwrap().unwrap().judge(Some(&ones(90_000))).is_ok());
     }

@@ -1,7 +1,7 @@
-//! How much work a schema may make. A short one can describe more than any program checks: references
-//! that fan out double the work with each step, and a long chain of them overflows the stack of who reads
-//! it. So a schema is walked once, with its references followed, before anything else reads it. What it
-//! weighs then says how large an answer is checked with it.
+//! Limits how much work a schema may cause. A short schema can describe more than any program can check:
+//! references that fan out double the work with each step, and a long chain of them overflows the reader's
+//! stack. So a schema is walked once, with its references followed, before anything else reads it. Its
+//! weight then determines how large an answer may be checked with it.
 
 use std::collections::HashMap;
 
@@ -11,42 +11,42 @@ use serde_json::{Map, Value, json};
 /// The longest schema.
 const BYTES: usize = 64 * 1024;
 
-/// How many schemas it may be made of, each reference counted as all that it leads to.
+/// How many schemas it may consist of, counting each reference as everything that it leads to.
 const SCHEMAS: usize = 2000;
 
-/// How deep they may lie in each other.
+/// How deeply they may be nested.
 const DEPTH: usize = 100;
 
-/// How many values it may be made of, counted in the same way: keywords, and what an answer is compared
-/// with.
+/// How many values it may consist of, counted in the same way: keywords, and values that an answer is
+/// compared with.
 const VALUES: usize = 50_000;
 
-/// How large its patterns may be together once they are compiled, in KiB.
+/// The total size of its compiled patterns, in KiB.
 const PATTERNS: usize = 4096;
 
-/// How large one pattern may be, in KiB.
+/// The size of one compiled pattern, in KiB.
 pub(super) const LARGEST_PATTERN: usize = 1024;
 
-/// The sizes of patterns that are told apart, in KiB.
+/// The pattern sizes that are distinguished, in KiB.
 const PATTERN_SIZES: [usize; 5] = [4, 16, 64, 256, LARGEST_PATTERN];
 
-/// How much a schema may check of an answer: its values times those of the answer.
+/// How much checking a schema may cause for an answer: its values times those of the answer.
 const WORK: usize = 20_000_000;
 
-/// How much of an answer is compared with patterns: their KiB times the bytes of the answer.
+/// How much pattern matching an answer may cause: the patterns' KiB times the bytes of the answer.
 const PATTERN_WORK: usize = 16 << 20;
 
-/// How many mistakes at most are collected to tell some of them: the library collects all.
+/// How many mistakes may be collected at most in order to report some of them: the library collects all.
 const TOLD_WORK: usize = 50_000;
 
-/// The most values of an answer.
+/// The most values in an answer.
 const ANSWER_VALUES: usize = 100_000;
 
-/// So many bytes of an answer take as much work as another value.
+/// This many bytes of an answer cost as much work as one more value.
 const BYTES_PER_VALUE: usize = 32;
 
-/// Keywords by which a reference is more than the place of another schema in the same document, and those
-/// that check the same schemas again for each schema that they lie in.
+/// Keywords that make a reference more than the location of another schema in the same document, and
+/// keywords that check the same schemas again for each enclosing schema.
 const NOT_SUPPORTED: [&str; 7] = [
     "$dynamicRef",
     "$recursiveRef",
@@ -57,7 +57,7 @@ const NOT_SUPPORTED: [&str; 7] = [
     "unevaluatedProperties",
 ];
 
-/// Keywords whose value is a schema that is applied to the same value, or to parts of it.
+/// Keywords whose value is a schema that applies to the same value, or to parts of it.
 const ONE: [&str; 11] = [
     "items",
     "additionalItems",
@@ -72,7 +72,8 @@ const ONE: [&str; 11] = [
     "extends",
 ];
 
-/// Refuses a schema that would take too much work, in words that follow "schema".
+/// Refuses a schema that would cause too much work. The error text continues a sentence that starts with
+/// "schema".
 pub(super) fn check(text: &str, schema: &Value) -> Result<Weight, String> {
     if text.len() > BYTES {
         return Err(format!("is longer than {BYTES} bytes"));
@@ -84,26 +85,25 @@ pub(super) fn check(text: &str, schema: &Value) -> Result<Weight, String> {
     Ok(walk.weight)
 }
 
-/// How patterns are matched: in a time that grows with the text alone.
+/// How patterns are matched: in a time that depends only on the length of the text.
 pub(super) fn patterns(kib: usize) -> PatternOptions<jsonschema::Regex> {
     PatternOptions::regex().size_limit(kib << 10).dfa_size_limit(LARGEST_PATTERN << 10)
 }
 
-/// How much work a schema makes for each part of an answer.
+/// How much work a schema causes for each part of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Weight {
-    /// The values that it is made of, references followed.
+    /// The values that it consists of, with references followed.
     values: usize,
     /// The size of its patterns, in KiB.
     patterns: usize,
-    /// One mistake has the mistakes of each alternative in it.
+    /// One mistake contains the mistakes of each alternative.
     has_alternatives: bool,
 }
 
-/// What checking an answer takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cost {
-    /// It takes so little that it is done at once.
+    /// The check is so cheap that it runs immediately.
     pub(super) is_small: bool,
     /// All mistakes can be collected.
     pub(super) can_tell_all: bool,
@@ -112,7 +112,7 @@ pub(super) struct Cost {
 }
 
 impl Weight {
-    /// What it takes to check that answer, if it is not too much.
+    /// The cost of checking that answer; an error if it is too high.
     pub(super) fn cost(self, answer: &str) -> Result<Cost, String> {
         let values = values_of(answer);
         if values > ANSWER_VALUES {
@@ -135,7 +135,7 @@ impl Weight {
     }
 }
 
-/// How many values and names there are in that JSON, or some more.
+/// How many values and names that JSON has, or slightly more.
 fn values_of(json: &str) -> usize {
     let (mut count, mut is_text, mut is_escaped) = (1, false, false);
     for byte in json.bytes() {
@@ -154,15 +154,15 @@ struct Walk<'s> {
     root: &'s Value,
     seen: usize,
     weight: Weight,
-    /// The sizes of the patterns that were seen.
+    /// The sizes of the patterns seen so far.
     sizes: HashMap<&'s str, usize>,
     /// The references that lead here.
     path: Vec<String>,
 }
 
 impl<'s> Walk<'s> {
-    /// How often the schema applies one that it lies in to the same value. More than once would double the
-    /// work with each level of the value.
+    /// Returns how often the schema applies an enclosing one to the same value. More than once would double
+    /// the work with each level of the value.
     fn schema(&mut self, schema: &'s Value, depth: usize) -> Result<usize, String> {
         self.seen += 1;
         if self.seen > SCHEMAS {
@@ -202,7 +202,7 @@ impl<'s> Walk<'s> {
         Ok(again)
     }
 
-    /// Counts a keyword, and what of its value is no schema.
+    /// Counts a keyword, and the part of its value that is not a schema.
     fn weigh(&mut self, name: &'s str, value: &'s Value) -> Result<(), String> {
         self.weight.values += 1;
         match (name, value) {
@@ -238,7 +238,7 @@ impl<'s> Walk<'s> {
         Ok(())
     }
 
-    /// Of schemas that are all applied to the same value.
+    /// For schemas that all apply to the same value.
     fn sum(
         &mut self,
         all: impl IntoIterator<Item = &'s Value>,
@@ -247,7 +247,7 @@ impl<'s> Walk<'s> {
         all.into_iter().try_fold(0, |sum, schema| Ok(sum + self.schema(schema, depth + 1)?))
     }
 
-    /// Of schemas that are each applied to another part of the value.
+    /// For schemas that each apply to a different part of the value.
     fn most(
         &mut self,
         all: impl IntoIterator<Item = &'s Value>,
@@ -265,7 +265,7 @@ impl<'s> Walk<'s> {
         let Some(pointer) = pointer else {
             return Err(format!("has the reference {place:?}; only #/… is supported"));
         };
-        // One that leads nowhere is refused by who builds the validator.
+        // A reference that leads nowhere is refused when the validator is built.
         let Some(schema) = self.root.pointer(pointer) else { return Ok(0) };
         self.path.push(place.to_owned());
         let again = self.schema(schema, depth + 1)?;
@@ -274,7 +274,7 @@ impl<'s> Walk<'s> {
     }
 }
 
-/// How large a pattern is once it is compiled, in KiB.
+/// The size of a compiled pattern, in KiB.
 fn size_of(pattern: &str) -> Result<usize, String> {
     let schema = json!({ "pattern": pattern });
     let fits = |kib: &usize| {
@@ -303,7 +303,7 @@ mod tests {
         weighed(schema).map(drop)
     }
 
-    /// A chain of definitions, each made of the next one.
+    /// A chain of definitions, each of which contains the next one.
     fn chain(links: usize, link: impl Fn(&Value) -> Value) -> Value {
         let mut definitions = serde_json::Map::new();
         for at in 0..links {

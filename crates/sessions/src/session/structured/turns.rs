@@ -1,4 +1,4 @@
-//! The turn of a session with a schema: it ends with an answer that matches, or it has failed.
+//! The turn of a session with a schema: it ends with a matching answer, or it fails.
 
 use std::collections::VecDeque;
 
@@ -18,19 +18,19 @@ use super::super::queued_prompt::{Entry, bytes};
 use super::answer::{Check, Judged, Look};
 use super::{Checking, FAILED, Spent, Stage, Structured, WAITING_BYTES, WAITING_LIMIT};
 
-/// What came of the check of an answer; nothing, if it was given up.
+/// The result of checking an answer; `None` if the check was given up.
 pub(in super::super) struct Checked(Option<Judged>);
 
 impl Core {
-    /// Takes note of what the agent says. Nothing is left of an event that only says that the agent
-    /// begins or ends a part of the turn.
+    /// Records what the agent sends. Drops an event that only says that the agent starts or ends a part of
+    /// the turn.
     pub(in super::super) fn form<'d>(&mut self, mut draft: Draft<'d>) -> Option<Draft<'d>> {
         let is_turn = matches!(
             draft.kind,
             EventKind::TurnStarted(_) | EventKind::TurnCompleted(_) | EventKind::TurnFailed(_)
         );
         if is_turn && self.checks_answer() {
-            let error = "the agent went on while its answer was checked";
+            let error = "the agent continued while its answer was being checked";
             self.give_up_answer(TurnFailure::Error, error);
         }
         let Some(structured) = &mut self.structured else { return Some(draft) };
@@ -50,7 +50,7 @@ impl Core {
             EventKind::TurnCompleted(turn) => {
                 turn.turn_number = turn.turn_number.saturating_sub(structured.merged);
                 structured.end(turn);
-                // Whether it is accepted or not, the agent keeps it.
+                // Accepted or not, the agent keeps the answer.
                 self.book.has_answer = true;
                 let look = structured.look(turn.result.as_ref().map(Text::decode).as_deref());
                 return match look {
@@ -86,7 +86,7 @@ impl Core {
         Some(draft)
     }
 
-    /// Ends the turn as its answer is, or has the agent asked again.
+    /// Ends the turn according to its answer, or has the agent asked again.
     fn answer_judged<'d>(&mut self, mut draft: Draft<'d>, judged: Judged) -> Option<Draft<'d>> {
         let (Some(structured), EventKind::TurnCompleted(turn)) =
             (&mut self.structured, &mut draft.kind)
@@ -103,7 +103,7 @@ impl Core {
             Err(error) => error,
         };
         match cut_by(self.breach.as_ref(), self.cut.as_ref()) {
-            // A turn that was cut off, or broke a rule, has failed for that.
+            // A turn that was cut off or broke a rule fails for that reason.
             Some((reason, message)) => {
                 structured.stage = Stage::First;
                 draft.kind = unanswered(turn, reason, message).into();
@@ -113,7 +113,9 @@ impl Core {
             }
             None => {
                 structured.stage = Stage::First;
-                let message = format!("no answer matched the output format: of the last, {error}");
+                let message = format!(
+                    "no answer matched the output format; the last answer was rejected: {error}"
+                );
                 let failed = unanswered(turn, TurnFailure::Error, message);
                 let error_type = Some(Text::fixed(FAILED));
                 draft.kind = TurnFailed { error_type, ..failed }.into();
@@ -122,7 +124,7 @@ impl Core {
         Some(draft)
     }
 
-    /// The turn ends once its answer is checked. The agent's line is reported at once.
+    /// Holds the end of the turn until its answer is checked. The agent's line is reported immediately.
     fn hold_answer<'d>(&mut self, draft: Draft<'d>, check: Check) -> Option<Draft<'d>> {
         let (Some(structured), EventKind::TurnCompleted(turn)) = (&mut self.structured, draft.kind)
         else {
@@ -136,13 +138,13 @@ impl Core {
         None
     }
 
-    /// Whether the turn's end waits until its answer is checked.
+    /// Whether the end of the turn waits until its answer is checked.
     pub(in super::super) fn checks_answer(&self) -> bool {
         let checking = self.structured.as_ref().and_then(|structured| structured.checking.as_ref());
         matches!(checking, Some(Checking::Runs { .. }))
     }
 
-    /// Waits until the answer is checked, or nobody wants to know any more.
+    /// Waits until the answer is checked, or the result is no longer needed.
     pub(in super::super) async fn checked(&mut self) -> Checked {
         match self.structured.as_mut().and_then(|structured| structured.checking.as_mut()) {
             None => std::future::pending().await,
@@ -154,7 +156,8 @@ impl Core {
         }
     }
 
-    /// The turn goes on: the agent is to be asked again. What it is asked is reported with its line.
+    /// The turn continues: the agent will be asked again. The event that carries the agent's line also
+    /// reports the new prompt.
     fn refuse_answer<'d>(&mut self, draft: Draft<'d>, error: String) -> Option<Draft<'d>> {
         let (Some(structured), EventKind::TurnCompleted(turn)) =
             (&mut self.structured, &draft.kind)
@@ -168,10 +171,10 @@ impl Core {
             duration_ms: turn.duration_ms,
             models: turn.models.clone(),
         };
-        // The second answer is a further call of the model, and limits see what the first one took.
+        // The second answer is another model call, and limits must see what the first one used.
         let running = &mut self.book.running;
         running.steps += 1;
-        // The end of a turn tells of all that was reported while it ran.
+        // The end of a turn includes everything that was reported while it ran.
         if turn.usage.total_tokens > running.usage.total_tokens {
             running.usage = turn.usage;
         }
@@ -181,8 +184,7 @@ impl Core {
             running.total_cost = Some(running.total_cost.map_or(total, |told| told.max(total)));
         }
         let details = serde_json::json!({ "prompt": structured.retry(&error) });
-        let message =
-            format!("the answer was not accepted: {error}; the agent is to be asked once more");
+        let message = format!("the answer was not accepted: {error}; the agent is asked once more");
         structured.stage = Stage::Refused { spent: Box::new(spent), error };
         let status = StatusChanged::new(Status::Notice).message(Text::from(message));
         let kind = status.details(Json::of(&details)).into();
@@ -190,7 +192,7 @@ impl Core {
         None
     }
 
-    /// The line of an event that is not told.
+    /// Reports the line of an event that is not reported itself.
     fn carry_line<'d>(&mut self, draft: Draft<'d>) -> Option<Draft<'d>> {
         if draft.native.is_some() {
             let kind = StatusChanged::new(Status::Working).into();
@@ -199,7 +201,7 @@ impl Core {
         None
     }
 
-    /// The agent will not be asked again: the turn has failed.
+    /// The agent will not be asked again, so the turn has failed.
     pub(in super::super) fn give_up_answer(&mut self, reason: TurnFailure, error: &str) {
         let Some(structured) = &mut self.structured else { return };
         if let Some(Checking::Runs { turn, .. }) =
@@ -228,7 +230,7 @@ impl Core {
 }
 
 impl Structured {
-    /// The turn that begins is the rest of one, if it is.
+    /// If the turn that starts is the rest of another one, returns what that one used.
     fn begins_again(&mut self) -> Option<Box<Spent>> {
         match std::mem::replace(&mut self.stage, Stage::First) {
             Stage::Asked(spent) => Some(spent),
@@ -239,7 +241,7 @@ impl Structured {
         }
     }
 
-    /// Adds what the first part of the turn took.
+    /// Adds what the first part of the turn used.
     fn end(&self, turn: &mut TurnCompleted<'_>) {
         let Stage::Again(spent) = &self.stage else { return };
         let all = spent.plus(turn.usage, turn.cost_usd, turn.duration_ms, &turn.models);
@@ -262,7 +264,7 @@ impl Structured {
     }
 }
 
-/// Why the turn cannot end well without an answer, nor the agent be asked again, if that is so.
+/// Why the turn cannot complete without an answer, and the agent cannot be asked again, if so.
 fn cut_by(
     breach: Option<&Breach>,
     cut: Option<&(TurnFailure, String)>,
@@ -271,7 +273,7 @@ fn cut_by(
     breach.or_else(|| cut.cloned())
 }
 
-/// A turn that ended without an answer that matches.
+/// A turn that ended without a matching answer.
 fn unanswered(
     turn: &TurnCompleted<'_>,
     reason: TurnFailure,
@@ -288,14 +290,14 @@ fn unanswered(
 }
 
 impl Actor {
-    /// Whether a prompt has to wait until the turn is over: the agent, which does not know that its
-    /// answer may be refused, would begin the next one.
+    /// Whether a prompt must wait until the turn has ended. The agent does not know that its answer may be
+    /// rejected, and would start the next turn.
     pub(in super::super) fn answers_first(&self) -> bool {
         let is_busy = self.core.book.is_busy();
         self.core.structured.as_ref().is_some_and(|structured| is_busy || structured.has_waiting())
     }
 
-    /// Keeps a prompt until the turn is over.
+    /// Holds a prompt until the turn has ended.
     pub(in super::super) fn wait_for_turn(
         &mut self,
         call: Call,
@@ -323,7 +325,7 @@ impl Actor {
             }
             Some(Delivery::Queue) | None => false,
         };
-        // Only here: a prompt that is refused must not wait.
+        // Only here, because a prompt that is refused must not wait.
         let Some(structured) = &mut self.core.structured else { return Ok(()) };
         let was_queued = std::mem::replace(&mut entry.is_queued, true);
         match is_next {
@@ -337,7 +339,7 @@ impl Actor {
         Ok(())
     }
 
-    /// Asks the agent again whose answer was refused, or gives it the next prompt.
+    /// Asks the agent again if its answer was rejected, or gives it the next prompt.
     pub(in super::super) fn tend_answer(&mut self) {
         let Some(structured) = &self.core.structured else { return };
         if matches!(structured.stage, Stage::Refused { .. }) {
@@ -348,7 +350,7 @@ impl Actor {
         }
         let waiting = self.core.structured.as_mut().map(|structured| &mut structured.waiting);
         let Some(entry) = waiting.and_then(VecDeque::pop_front) else { return };
-        // When it was taken, the turn before had not ended yet.
+        // When the prompt was accepted, the previous turn had not ended yet.
         let given = match self.limits.reached(&self.core.book) {
             Some(reached) if self.limits.asks() => self.hold(NOBODY, entry.clone(), reached),
             Some(reached) => {
@@ -361,19 +363,19 @@ impl Actor {
         }
     }
 
-    /// Whether the agent can begin the next turn.
+    /// Whether the agent can start the next turn.
     fn answers_first_prompt(&self) -> bool {
         !self.core.book.is_busy() && !self.core.hooks.hold_turn_end() && !self.phase.is_ending()
     }
 
-    /// Asks again, unless the turn has to end here. At a limit it waits until somebody has answered
-    /// whether it may go on.
+    /// Asks again, unless the turn must end here. At a limit, it waits until the request about the limit is
+    /// answered.
     fn ask_again(&mut self) {
         let cut = cut_by(self.core.breach.as_ref(), self.core.cut.as_ref());
         if let Some((reason, error)) = cut {
             return self.end_refused(reason, &error);
         }
-        // Somebody wants it to stop.
+        // The session or the turn is to stop.
         if self.phase.is_ending() || self.supervisor.awaits_signal() {
             let error = "the turn was interrupted before the agent could answer again";
             return self.end_refused(TurnFailure::Interrupted, error);
@@ -403,13 +405,13 @@ impl Actor {
         }
     }
 
-    /// The agent is not asked again. It is idle already: no interrupt has to reach it.
+    /// The agent is not asked again. It is already idle, so it needs no interrupt.
     fn end_refused(&mut self, reason: TurnFailure, error: &str) {
         self.core.give_up_answer(reason, error);
         self.calm();
     }
 
-    /// The answer of the turn is checked, or that was given up.
+    /// Handles the result of a check, or its end without a result.
     pub(in super::super) async fn answer_checked(&mut self, Checked(judged): Checked) {
         self.core.journal.tick();
         let structured = self.core.structured.as_mut();
@@ -425,8 +427,8 @@ impl Actor {
         self.calm();
     }
 
-    /// The turn is interrupted while its answer is checked, or before the process of its second answer
-    /// has started: the agent need not hear of it. Says whether that is so.
+    /// Handles an interrupt while the answer is checked, or before the process for the second answer has
+    /// started. Then the agent need not know about it. Returns whether that is so.
     pub(in super::super) fn interrupt_answer(&mut self, reason: &str) -> bool {
         if self.core.checks_answer() {
             self.core.give_up_answer(TurnFailure::Interrupted, reason);
@@ -441,14 +443,13 @@ impl Actor {
             return false;
         }
         self.prompts.clear_queue();
-        // It has no other prompts: the rest wait here.
+        // The agent has no other prompts: the rest wait here.
         let cancel = Command::Interrupt { cancel_queued: true };
         let _ = self.tape.command(NOBODY, &cancel, &mut self.core);
         self.core.give_up_answer(TurnFailure::Interrupted, reason);
         true
     }
 
-    /// The prompts that wait are given up.
     pub(in super::super) fn cancel_waiting(&mut self) {
         let waiting = self.core.structured.as_mut().map(|structured| &mut structured.waiting);
         for entry in waiting.map(std::mem::take).unwrap_or_default() {
@@ -458,7 +459,7 @@ impl Actor {
         }
     }
 
-    /// The session ends: there will be no further answer.
+    /// The session ends, so there will be no further answer.
     pub(in super::super) fn end_answers(&mut self, reason: &str) {
         self.core.give_up_answer(TurnFailure::Died, reason);
         let waiting = self.core.structured.as_mut().map(|structured| &mut structured.waiting);

@@ -28,7 +28,7 @@ fn survey_of(files: Vec<Found>) -> Survey {
 fn an_agent_rests_until_its_time_and_no_longer() {
     let (start, second) = (Instant::now(), Duration::from_secs(1));
     let mut trusting = Trusting::new(Wish::Ask, Some(second));
-    // The time counts from when the session is durable.
+    // The time starts when the session is durable.
     assert!(!trusting.is_waiting() && !trusting.has_rested(start + second));
     trusting.rest = Rest::Until(start + second);
     assert!(trusting.is_waiting());
@@ -67,7 +67,7 @@ fn what_waits_is_bounded_in_bytes() {
     trusting.keep(Call(3), prompt("one")).expect("room for this");
     assert_eq!(waiting(&trusting), [1, 3]);
     trusting.take_prompts();
-    assert_eq!(trusting.bytes, 0, "what went takes no room");
+    assert_eq!(trusting.bytes, 0, "released prompts take no room");
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn files_that_changed_after_they_were_shown_are_not_the_same() {
     ] {
         assert!(!is_same(&shown, &survey_of(other)));
     }
-    // Where all have digests, one that is gone runs nothing.
+    // If all files have digests, a file that is gone runs nothing.
     let both = survey_of(vec![found("a", Some("1")), found("b", Some("1"))]);
     assert!(is_same(&both, &survey_of(vec![found("a", Some("1"))])));
 }

@@ -1,4 +1,4 @@
-//! Calls that run without an allow: the turn fails, over every wire.
+//! Calls that run without permission: the turn fails, over every wire.
 
 use agentwire_protocol::ApprovalMode;
 use serde_json::json;
@@ -6,19 +6,19 @@ use serde_json::json;
 use super::lines::{WIRES, claude_result};
 use super::{Came, Deed, Session, policy};
 
-/// The order in which an agent says that a call has run which nobody allowed.
+/// When an agent reports that a call has run which nobody allowed.
 #[derive(Clone, Copy, Debug)]
 enum Order {
-    /// While its request waits.
+    /// While its request is open.
     Waiting,
-    /// After it took the request back.
+    /// After it withdrew the request.
     Withdrawn,
     /// Before it asks.
     Late,
 }
 
-/// What an agent prints gives it no permission: a call that has run without an allow is a breach, in
-/// whichever order that is said, unless the policy allows the call anyway.
+/// What an agent prints gives it no permission: a call that has run without permission is a breach, in
+/// whichever order that is reported, unless the policy allows the call anyway.
 #[test]
 fn a_call_that_runs_before_it_is_answered_is_a_breach_over_every_wire() {
     for wire in WIRES {
@@ -56,7 +56,7 @@ fn a_call_that_runs_before_it_is_answered_is_a_breach_over_every_wire() {
     }
 }
 
-/// A call that was denied does not run; one that was denied first and allowed then does.
+/// A denied call must not run. One that was first denied and then allowed may.
 #[test]
 fn a_call_that_runs_though_it_was_denied_is_a_breach_over_every_wire() {
     for wire in WIRES {
@@ -66,7 +66,7 @@ fn a_call_that_runs_though_it_was_denied_is_a_breach_over_every_wire() {
                 let mut session = Session::new(wire.dialect, &denying);
                 assert_eq!(session.ask(wire, &asks), Came::Denied, "{}: {asks:?}", wire.name);
                 assert!(session.core.breach.is_none(), "{}: {asks:?}", wire.name);
-                // Whatever the policy says now: it was denied.
+                // Whatever the policy says now, it was denied.
                 session.policy = policy(wire, ApprovalMode::AutoAll, &[], &[]);
                 session.core.policy = session.policy.clone();
                 if is_allowed_then {
@@ -80,7 +80,7 @@ fn a_call_that_runs_though_it_was_denied_is_a_breach_over_every_wire() {
     }
 }
 
-/// Claude's results that are errors: a denial is one too, and is no breach.
+/// Claude's results that are errors. A denial is one too, but not a breach.
 #[test]
 fn claudes_errors_count_as_run_unless_they_are_denials() {
     let reject = json!({ "decision": "reject", "source": "hook" });
@@ -92,7 +92,7 @@ fn claudes_errors_count_as_run_unless_they_are_denials() {
     let error = |text: &str| json!({ "content": text, "is_error": true });
     let stop = "The user doesn't want to proceed with this tool use.";
     let beside = "<tool_use_error>Cancelled: parallel tool call Bash(x) errored</tool_use_error>";
-    // The result, what is said beside it, whether it is a breach if nobody answered, and if it was denied.
+    // The result, its metadata, whether it is a breach if nobody answered, and if it was denied.
     let rows = [
         (error("Exit code 1\nno"), None, true, true),
         (error("Exit code 1\nno"), Some(&accepted), true, true),
@@ -130,7 +130,7 @@ fn claudes_errors_count_as_run_unless_they_are_denials() {
     }
 }
 
-/// A call that was answered has run: all is well.
+/// A call that was answered has run, which is fine.
 #[test]
 fn a_call_that_was_answered_is_no_breach_over_any_wire() {
     for wire in WIRES {
@@ -138,7 +138,7 @@ fn a_call_that_was_answered_is_no_breach_over_any_wire() {
         for asks in (wire.asks)(Deed::Run("make")) {
             let mut session = Session::new(wire.dialect, &policy);
             assert_eq!(session.ask(wire, &asks), Came::Allowed, "{}: {asks:?}", wire.name);
-            // By what it asked, not by what the policy says of it now.
+            // The answer to its request counts, not what the policy says about it now.
             session.core.policy = self::policy(wire, ApprovalMode::Ask, &[], &[]);
             session.hear(&[(wire.ran)(&asks)]);
             assert!(session.core.breach.is_none(), "{}: {asks:?}", wire.name);

@@ -1,5 +1,5 @@
-//! The lines by which each agent asks for a call, shows it or runs it, in the shapes that it was recorded
-//! with; and what it is told.
+//! The lines with which each agent asks for a call, shows it or runs it, in the recorded formats, and the
+//! answers it gets.
 
 use agentwire_dialects::acp::ACP;
 use agentwire_dialects::agent::AgentDialect;
@@ -11,17 +11,18 @@ use serde_json::{Value, json};
 
 use super::{Deed, WORK};
 
-/// An agent's wire. Each way to say a call is some lines; none, if it cannot be said.
+/// An agent's wire. Each way to express a call is a list of lines. There is no way if the wire cannot
+/// express it.
 pub(super) struct Wire {
     pub(super) name: &'static str,
     pub(super) dialect: &'static dyn AgentDialect,
-    /// The lines by which the agent asks.
+    /// The lines with which the agent asks.
     pub(super) asks: fn(Deed<'_>) -> Vec<Vec<Value>>,
-    /// The lines by which it runs the call without asking, or shows it to the gateway's own hook.
+    /// The lines with which it runs the call without asking, or shows it to the gateway's own hook.
     pub(super) runs: fn(Deed<'_>) -> Vec<Vec<Value>>,
-    /// The line by which a call that it asked for has run.
+    /// The line that says that a requested call has run.
     pub(super) ran: fn(&[Value]) -> Value,
-    /// The line by which it takes back what it asked.
+    /// The line with which it withdraws its request.
     pub(super) withdraws: fn() -> Value,
     /// Whether a line on its stdin allows the call.
     pub(super) answer: fn(&Value) -> bool,
@@ -82,7 +83,7 @@ const fn claude_wire(dialect: &'static dyn AgentDialect) -> Wire {
     Wire { name: "claude", dialect, asks: claude, runs: claude_hook, ran, withdraws, answer }
 }
 
-/// The result of Claude's call, and what it says beside it.
+/// The result of Claude's call, and its metadata.
 pub(super) fn claude_result(mut result: Value, meta: Option<Value>) -> Value {
     result["type"] = "tool_result".into();
     result["tool_use_id"] = "t".into();
@@ -104,7 +105,7 @@ fn word(said: &[&Value], allows: &str, denies: &str) -> bool {
     }
 }
 
-/// The tool and the input of a call of Claude's.
+/// The tool and the input of one of Claude's calls.
 fn claude_call(deed: Deed<'_>) -> Option<(String, Value)> {
     let (tool, input) = match deed {
         Deed::Run(command) => ("Bash", json!({ "command": command, "description": "Say hi" })),
@@ -153,14 +154,14 @@ fn claude_hook(deed: Deed<'_>) -> Vec<Vec<Value>> {
     call.into_iter().collect()
 }
 
-/// The ways in which Codex writes a command: as it is, and as it starts a shell for it.
+/// The ways in which Codex writes a command: plain, and as it starts a shell for it.
 fn codex_commands(command: &str) -> Vec<String> {
     let quote = ['\'', '"'].into_iter().find(|quote| !command.contains(*quote));
     let wrapped = quote.map(|quote| format!("/bin/bash -lc {quote}{command}{quote}"));
     std::iter::once(command.to_owned()).chain(wrapped).collect()
 }
 
-/// The item of a call of Codex's, and the method and parameters of the request about it.
+/// The item of one of Codex's calls, and the method and parameters of the request about it.
 fn codex_calls(deed: Deed<'_>) -> Vec<(Value, &'static str, Value)> {
     let change = |path: &str, kind: Value| {
         let changes = json!([{ "path": path, "kind": kind, "diff": "x" }]);
@@ -239,7 +240,7 @@ fn codex_runs(deed: Deed<'_>) -> Vec<Vec<Value>> {
     runs.collect()
 }
 
-/// Gemini's call: its id has the tool's name, and it tells no arguments.
+/// Gemini's call: its id contains the tool's name, and it has no arguments.
 fn gemini_call(tool: &str, kind: &str, title: &str, content: &Value, paths: &[&str]) -> Value {
     let locations: Vec<Value> = paths.iter().map(|path| json!({ "path": path })).collect();
     json!({ "toolCallId": format!("{tool}__{tool}_1794766158180_0"), "status": "pending",
@@ -289,7 +290,7 @@ fn gemini(deed: Deed<'_>) -> Vec<Value> {
     }]
 }
 
-/// Calls of an agent that tells its arguments, as claude-agent-acp does.
+/// Calls of an agent that sends its arguments, as claude-agent-acp does.
 fn acp(deed: Deed<'_>) -> Vec<Value> {
     let call = |name: &str, kind: &str, input: Value| {
         json!({ "toolCallId": "t", "name": name, "status": "pending", "rawInput": input,

@@ -1,5 +1,4 @@
-//! Copies the write-ahead log back into the database on a thread of its own, so that no append waits
-//! for it.
+//! Copies the write-ahead log back into the database on its own thread, so that no append waits for it.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -13,7 +12,6 @@ use crate::store::StoreError;
 /// How many pages the log has when it is copied.
 const PAGES: i32 = 4000;
 
-/// What the thread is asked for.
 #[derive(Debug, Default)]
 pub(super) struct Wanted {
     state: Mutex<State>,
@@ -33,8 +31,8 @@ pub(super) struct Copying {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Looks at each commit of the connection that writes, and asks for a copy when the log is long. With
-/// it SQLite no longer copies by itself, within a commit.
+/// Watches each commit of the writing connection, and requests a copy when the log is long. With this hook,
+/// SQLite no longer copies by itself within a commit.
 pub(super) fn watch(writer: &mut Connection) -> Result<Arc<Wanted>, rusqlite::Error> {
     let wanted = Arc::new(Wanted::default());
     let asked = Arc::clone(&wanted);
@@ -77,7 +75,7 @@ impl Wanted {
         self.changed.notify_one();
     }
 
-    /// Failing to copy is harmless: the events are durable, and the next commit asks again.
+    /// A failed copy is harmless: the events are durable, and the next commit asks again.
     fn run(&self, path: &Path, writer: &Mutex<Writer>) {
         let mut connection = None;
         while self.next() {
@@ -86,8 +84,8 @@ impl Wanted {
             }
             if let Some(connection) = &connection {
                 copy(connection);
-                // What was added meanwhile is little. Once all is copied the log begins anew, for
-                // which nothing may be added between.
+                // Little was added meanwhile. Once everything is copied the log restarts, and nothing may
+                // be added in between.
                 let mut writer = lock(writer);
                 copy(&writer.connection);
                 writer.limit_log();
@@ -95,7 +93,7 @@ impl Wanted {
         }
     }
 
-    /// Waits until a copy is wanted; not if it is time to end.
+    /// Waits until a copy is requested; returns false if the thread must end.
     fn next(&self) -> bool {
         let mut state = self
             .changed
@@ -110,10 +108,10 @@ impl Wanted {
     }
 }
 
-/// Copies what can be copied without waiting for anybody.
+/// Copies what can be copied without waiting.
 fn copy(connection: &Connection) {
     let copied = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", (), |_| Ok(()));
     if let Err(error) = copied {
-        tracing::debug!(%error, "the store's log was not copied");
+        tracing::debug!(%error, "failed to copy the store's write-ahead log");
     }
 }

@@ -1,16 +1,15 @@
 //! Checksums: whether what is read is what was written.
 //!
-//! A row is covered with its numbers, so that one that says it is another is found out too.
+//! A checksum also covers the row's numbers, so a row that claims to be another one is detected too.
 
 use crc32fast::Hasher;
 
-/// The first field of a record.
+/// How a record with a checksum starts.
 const FIELD: &str = r#"{"checksum":""#;
 
-/// How a record begins that was written before there were checksums.
+/// How a record starts that was written before there were checksums.
 const BARE: &str = r#"{"summary":"#;
 
-/// How many digits a checksum has.
 const DIGITS: usize = 8;
 
 /// One row of a batch.
@@ -19,7 +18,7 @@ pub(super) struct Part<'a> {
     pub(super) first: u64,
     pub(super) part: u64,
     pub(super) count: u64,
-    /// The length of all parts.
+    /// The length of all parts together.
     pub(super) size: u64,
     pub(super) lines: &'a [u8],
 }
@@ -36,19 +35,18 @@ impl Part<'_> {
     }
 }
 
-/// What a call with a key was answered.
 pub(super) fn of_key(key: &str, answer: &str) -> u32 {
     of_texts([key, answer])
 }
 
-/// A session as its row has it: the record with its checksum as the first field.
+/// The record as stored in its row, with its checksum as the first field.
 pub(super) fn seal(id: &str, state: &str, last: u64, record: &str) -> String {
     let fields = record.strip_prefix('{').unwrap_or(record);
     let checksum = of_record(id, state, last, fields);
     format!("{FIELD}{checksum:0DIGITS$x}\",{fields}")
 }
 
-/// Whether a sealed record is as it was written; none if it was never sealed.
+/// Whether a sealed record is as it was written; `None` if it was never sealed.
 pub(super) fn is_sealed(id: &str, state: &str, last: u64, record: &str) -> Option<bool> {
     if record.starts_with(BARE) {
         return None;
@@ -66,7 +64,7 @@ fn of_record(id: &str, state: &str, last: u64, fields: &str) -> u32 {
     of_texts([id, state, &last.to_string(), fields])
 }
 
-/// With the length of each, for two that share their bytes otherwise are not the same two.
+/// Includes the length of each text: different texts may be equal when concatenated.
 fn of_texts<const N: usize>(texts: [&str; N]) -> u32 {
     let mut hasher = Hasher::new();
     for text in texts {

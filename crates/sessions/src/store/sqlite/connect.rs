@@ -11,27 +11,27 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use super::error::failed;
 use crate::store::StoreError;
 
-/// How long one waits for another process's transaction.
+/// How long to wait for another process's transaction.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Older ones can lose events when the log begins anew (sqlite.org/wal.html, the WAL-reset bug).
+/// Older versions can lose events when the log restarts (sqlite.org/wal.html, the WAL-reset bug).
 const OLDEST_SQLITE: i32 = 3_051_003;
 
-/// How much of the log stays on disk, ready to be written over.
+/// How much of the log stays on disk, ready to be overwritten.
 const LOG_KEPT: u64 = 16 * 1024 * 1024;
 
-/// How much a connection that reads keeps of the file, in KiB as SQLite wants it: events are read once,
-/// and the system keeps them too.
+/// How much of the file a reading connection caches, in KiB as SQLite wants it: events are read once, and
+/// the system caches them too.
 const READER_CACHE: i32 = -512;
 
 /// `PRAGMA synchronous` when it is `FULL`.
 const FULL: u32 = 2;
 
-/// Each brings the tables from the version of its place to the next.
+/// Each one migrates the tables from the version that is its index to the next.
 const MIGRATIONS: &[&str] = &[include_str!("schema_1.sql"), include_str!("schema_2.sql")];
 
-/// Makes the directory and the database if need be, and opens the connection that writes. A database
-/// that is set up is opened without any lock: another process may hold it for as long as it likes.
+/// Creates the directory and the database if needed, and opens the writing connection. A database that is
+/// already set up is opened without any lock: another process may hold it for any length of time.
 pub(super) fn open(directory: &Path) -> Result<(PathBuf, PathBuf, Connection), StoreError> {
     if rusqlite::version_number() < OLDEST_SQLITE {
         return Err(StoreError::Failed(format!(
@@ -44,7 +44,7 @@ pub(super) fn open(directory: &Path) -> Result<(PathBuf, PathBuf, Connection), S
     }
     let (directory, path, turn) = files(directory).map_err(|error| {
         StoreError::Failed(format!(
-            "failed to make the data directory {}: {error}; choose another with AGENTWIRE_DATA_DIR",
+            "failed to create the data directory {}: {error}; choose another with AGENTWIRE_DATA_DIR",
             directory.display()
         ))
     })?;
@@ -53,7 +53,7 @@ pub(super) fn open(directory: &Path) -> Result<(PathBuf, PathBuf, Connection), S
     Ok((directory, path, connection))
 }
 
-/// A database that has all its tables. None if there is something to set up, or to complain about.
+/// Opens a database that has all its tables. `None` if there is something to set up, or an error to report.
 fn set_up(directory: &Path) -> Result<Option<(PathBuf, PathBuf, Connection)>, StoreError> {
     let Ok(directory) = directory.canonicalize() else { return Ok(None) };
     let path = directory.join("agentwire.db");
@@ -72,7 +72,6 @@ fn set_up(directory: &Path) -> Result<Option<(PathBuf, PathBuf, Connection)>, St
     Ok(Some((directory, path, connection)))
 }
 
-/// A connection that only reads.
 pub(super) fn reader(path: &Path) -> Result<Connection, rusqlite::Error> {
     let connection = connect(path)?;
     connection.pragma_update(None, "query_only", true)?;
@@ -80,29 +79,27 @@ pub(super) fn reader(path: &Path) -> Result<Connection, rusqlite::Error> {
     Ok(connection)
 }
 
-/// A connection that copies the log back into the database.
 pub(super) fn copier(path: &Path) -> Result<Connection, rusqlite::Error> {
     let connection = connect(path)?;
-    // What it writes is durable before the log may begin anew.
+    // What it writes is durable before the log may restart.
     connection.pragma_update(None, "synchronous", FULL)?;
     connection.pragma_update(None, "fullfsync", true)?;
     Ok(connection)
 }
 
-/// Where SQLite keeps the write-ahead log of a database.
 pub(super) fn log_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push("-wal");
     name.into()
 }
 
-/// The length of a file; 0 if it is not there.
+/// The length of a file; 0 if it does not exist.
 pub(super) fn length(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |file| file.len())
 }
 
-/// The directory and the file, absolute (SQLite would take `file:` for a URI), and the turn to set
-/// the database up: a process that holds the directory's lock is alone with it.
+/// The directory and the file as absolute paths (SQLite would take `file:` for a URI), and the lock for the
+/// setup: a process that holds the directory's lock sets up the database alone.
 fn files(directory: &Path) -> io::Result<(PathBuf, PathBuf, File)> {
     let made = !directory.exists();
     DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
@@ -110,7 +107,7 @@ fn files(directory: &Path) -> io::Result<(PathBuf, PathBuf, File)> {
     let turn = File::open(&directory)?;
     turn.lock()?;
     let path = directory.join("agentwire.db");
-    // SQLite gives the files it makes beside it the same mode.
+    // SQLite creates its other files with the same mode.
     OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path)?;
     if made && let Some(parent) = directory.parent() {
         File::open(parent)?.sync_all()?;
@@ -136,7 +133,7 @@ fn writer(path: &Path) -> Result<Connection, StoreError> {
         return Err(refused(
             path,
             &format!(
-                "a newer agentwire wrote it (tables of version {found}, this one knows {}); upgrade \
+                "a newer agentwire wrote it (tables of version {found}, this one supports {}); upgrade \
                  agentwire or choose another AGENTWIRE_DATA_DIR",
                 MIGRATIONS.len()
             ),
@@ -145,7 +142,7 @@ fn writer(path: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-/// The settings of the connection that writes. None of them takes a lock.
+/// The settings of the writing connection. None of them takes a lock.
 fn configure(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     let error = failed("open the store");
     connection.pragma_update(None, "synchronous", FULL).map_err(&error)?;
@@ -173,12 +170,11 @@ fn refused(path: &Path, why: &str) -> StoreError {
     StoreError::Failed(format!("failed to open {}: {why}", path.display()))
 }
 
-/// The version of the tables.
 fn version(connection: &Connection) -> Result<usize, rusqlite::Error> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
-/// Brings the tables up to date and gives the version that was found.
+/// Brings the tables up to date and returns the version that was found.
 fn migrate(connection: &mut Connection) -> Result<usize, rusqlite::Error> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let found = version(&transaction)?;

@@ -1,4 +1,4 @@
-//! What SQLite says, in the words of a store.
+//! Turns SQLite's errors into those of a store.
 
 use rusqlite::ErrorCode;
 
@@ -12,7 +12,7 @@ pub(super) fn failed(what: &'static str) -> impl Fn(rusqlite::Error) -> StoreErr
             Some(ErrorCode::DiskFull) => {
                 StoreError::Full(format!("{text}; free some disk space or delete sessions"))
             }
-            // Also what a used-up quota or a disk that went away looks like.
+            // A used-up quota or a disk that went away looks like this too.
             Some(ErrorCode::SystemIoFailure) => {
                 StoreError::Full(format!("{text}; check the disk that holds the data directory"))
             }
@@ -20,19 +20,19 @@ pub(super) fn failed(what: &'static str) -> impl Fn(rusqlite::Error) -> StoreErr
                 ErrorCode::DatabaseBusy
                 | ErrorCode::DatabaseLocked
                 | ErrorCode::FileLockingProtocolFailed,
-            ) => {
-                StoreError::Busy(format!("{text}; another process holds it, agentwire tries again"))
-            }
-            // The file is there, since it was opened at the start: descriptors have run out.
+            ) => StoreError::Busy(format!(
+                "{text}; another process holds the store, agentwire will retry"
+            )),
+            // The file exists, because it was opened at the start: descriptors have run out.
             Some(ErrorCode::CannotOpen) => StoreError::Busy(format!(
-                "{text}; too many files may be open, agentwire tries again"
+                "{text}; too many files may be open, agentwire will retry"
             )),
             _ => StoreError::Failed(text),
         }
     }
 }
 
-/// Whether this is about what is stored there, not about getting at it: other rows can be read still.
+/// Whether this is about the stored data, not about access to it: other rows can still be read.
 pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
     matches!(
         error,
@@ -46,7 +46,7 @@ pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
     )
 }
 
-/// What was read; none if it is damaged.
+/// What was read; `None` if it is damaged.
 pub(super) fn sound<T>(read: Result<T, rusqlite::Error>) -> Result<Option<T>, rusqlite::Error> {
     match read {
         Ok(found) => Ok(Some(found)),

@@ -1,4 +1,4 @@
-//! Reading events: batches that are as they were written, and gaps where there should be more.
+//! Reads events: batches that are as they were written, and gaps where there should be more.
 
 use agentwire_protocol::SessionId;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
@@ -11,11 +11,11 @@ use super::{records, rows};
 use crate::store::Batch;
 use crate::store::gap::{Gap, Why};
 
-/// Where a session's record does not say how many events there are, a row that says it is further off
-/// than this is not believed.
+/// If a session's record does not say how many events there are, a row that claims to be further away than
+/// this is not believed.
 const FAR: u64 = 1 << 20;
 
-/// How much room is made for a batch before it is read, at most.
+/// Maximum number of bytes reserved for a batch before it is read.
 const RESERVED: usize = 256 << 20;
 
 pub(super) fn read(
@@ -24,9 +24,9 @@ pub(super) fn read(
     after: u64,
     bytes: usize,
 ) -> Result<Vec<Batch>, rusqlite::Error> {
-    // No number is beyond SQLite's integers: there are fewer events than that.
+    // Larger numbers do not fit SQLite's integers, and no session has that many events.
     if i64::try_from(after).is_ok_and(|after| after < i64::MAX) {
-        // One state of the store: what is added meanwhile is neither here nor missing.
+        // One snapshot of the store: what is added meanwhile is neither included nor missing.
         let snapshot = connection.unchecked_transaction()?;
         if let Some(number) = records::number(&snapshot, session)? {
             return batches(&snapshot, session, number, after, bytes);
@@ -35,8 +35,8 @@ pub(super) fn read(
     Ok(Vec::new())
 }
 
-/// How much is read to show what comes after that event: the batch that it is in, and the next. A row
-/// that is damaged may say anything.
+/// How many bytes are read to get what comes after `after`: the batch that contains the next event, and the
+/// one after it. A damaged row may claim any size.
 pub(super) fn next_size(
     connection: &Connection,
     session: &SessionId,
@@ -89,7 +89,7 @@ fn batches(
                 }
             }
         }
-        // What is long is read by itself: the caller can ask before how long it is.
+        // A long batch is read alone: the caller can ask for its length first.
         if !found.is_empty() {
             walk.most = bytes as u64;
         }
@@ -97,34 +97,33 @@ fn batches(
     Ok(found)
 }
 
-/// What comes next in a session's events.
 pub(super) enum Next {
     Batch(Batch),
     Gap(Gap),
 }
 
-/// Goes over a session's batches. They are found by their index alone and read one by one: a row that
+/// Walks over a session's batches. They are found by the index alone and read one by one, so a row that
 /// cannot be read hides no other.
 pub(super) struct Walk<'a> {
     connection: &'a Connection,
     session: i64,
-    /// The number of its last event, if its record can say.
+    /// The number of the session's last event, if its record can tell.
     last: Option<u64>,
-    /// All up to this event has been told.
+    /// Everything up to this event has been returned.
     position: u64,
-    /// Where the last row begins that was looked at.
+    /// Where the row that was looked at last starts.
     place: u64,
-    /// Since the last batch there was a row that is damaged; the last of them begins here.
+    /// Where the last damaged row since the last batch starts, if there was one.
     damaged: Option<u64>,
-    /// A batch that comes next.
+    /// The batch to return next.
     held: Option<Batch>,
-    /// Goes no further than to a batch that is longer than this.
+    /// Stops before a batch that is longer than this.
     most: u64,
 }
 
 impl<'a> Walk<'a> {
-    /// Begins with the last whole batch that does not begin after the event that is wanted next, so that
-    /// a gap is the same from wherever it is read.
+    /// Starts with the last whole batch that does not start after the next wanted event, so that a gap is
+    /// the same from wherever it is read.
     pub(super) fn begin(
         connection: &'a Connection,
         session: i64,
@@ -181,7 +180,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Tells of a batch, and before it of the events that are not there.
+    /// Returns a batch, or first the gap before it.
     fn tell(&mut self, batch: Batch) -> Next {
         if batch.first > self.position + 1 {
             let gap = self.gap(batch.first - 1);
@@ -193,7 +192,7 @@ impl<'a> Walk<'a> {
         Next::Batch(batch)
     }
 
-    /// What should come after the last row.
+    /// What is missing after the last row.
     fn rest(&mut self) -> Option<Gap> {
         let to = self.last.or_else(|| {
             let near = |first: &u64| first.saturating_sub(self.position) < FAR;
@@ -230,7 +229,7 @@ impl<'a> Walk<'a> {
             .optional()
     }
 
-    /// The batch that begins there, if it can be one of this session.
+    /// The batch that starts here, if it can belong to this session.
     fn read(&self, first: u64) -> Result<Read, rusqlite::Error> {
         let read = sound(read_batch(self.connection, self.session, first, self.most))?;
         let fits = |batch: &Batch| {
@@ -244,16 +243,15 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// What stands at a place.
 enum Read {
     Batch(Batch),
-    /// It is longer than what is wanted.
+    /// Longer than wanted.
     Long,
-    /// It is not as it was written.
+    /// Not as it was written.
     Damaged,
 }
 
-/// The batch that begins there, of one row or several; none if one of them is not as it was written.
+/// The batch that starts here, in one row or several; `None` if one of them is not as it was written.
 pub(super) fn batch(
     connection: &Connection,
     session: i64,
@@ -281,7 +279,8 @@ fn read_batch(
     let mut lines = Vec::new();
     let mut parts = 0;
     while let Some(row) = rows.next()? {
-        // A row that is not as it was written may belong elsewhere. Without it the batch is whole or not.
+        // A row that is not as it was written may belong elsewhere. Whether the batch is whole is checked
+        // without it.
         let Some((part, checksum)) = sound(part(row))?.flatten() else { continue };
         let is_next = part.session == session
             && part.first == first
@@ -296,7 +295,7 @@ fn read_batch(
         if parts == 1 && checksum.is_some() && part.size > most {
             return Ok(Read::Long);
         }
-        // A size that no checksum covers may be any number.
+        // A size without a checksum may be any number.
         if parts == 1 && checksum.is_some() {
             lines.reserve_exact(usize::try_from(part.size).unwrap_or(0).min(RESERVED));
         }
@@ -311,7 +310,7 @@ fn read_batch(
     })
 }
 
-/// A row as it stands there; none if it cannot be one.
+/// A row as it is stored; `None` if it cannot be valid.
 fn part<'a>(row: &'a Row<'_>) -> Result<Option<(Part<'a>, Option<i64>)>, rusqlite::Error> {
     let lines = row.get_ref(5)?.as_blob().unwrap_or_default();
     if lines.is_empty() || lines.len() > rows::PART {
@@ -328,7 +327,7 @@ fn part<'a>(row: &'a Row<'_>) -> Result<Option<(Part<'a>, Option<i64>)>, rusqlit
     Ok(Some((part, row.get(6)?)))
 }
 
-/// What is looked at of an event that has no checksum.
+/// The fields that are checked in an event without a checksum.
 #[derive(Deserialize)]
 struct Head {
     seq: u64,
@@ -336,7 +335,7 @@ struct Head {
     _kind: IgnoredAny,
 }
 
-/// Whether lines without a checksum are at least events of these numbers.
+/// Whether lines without a checksum are at least events with these numbers.
 fn is_log(batch: &Batch) -> bool {
     batch.events().all(|(seq, line)| {
         let text = std::str::from_utf8(line).ok();

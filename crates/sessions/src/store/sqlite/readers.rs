@@ -7,7 +7,7 @@ use rusqlite::Connection;
 
 use super::connect;
 
-/// Readers beyond these wait for one to be free.
+/// More readers wait until a connection is free.
 const MOST: usize = 4;
 
 #[derive(Debug)]
@@ -33,7 +33,6 @@ impl Readers {
         Self { path, pool: Mutex::default(), freed: Condvar::new() }
     }
 
-    /// Reads with one of them.
     pub(super) fn with<T>(
         &self,
         read: impl FnOnce(&Connection) -> Result<T, rusqlite::Error>,

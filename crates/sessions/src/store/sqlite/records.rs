@@ -1,5 +1,5 @@
-//! Reading sessions. One whose record is damaged, or was written by a newer agentwire, is shown with
-//! what is known of it, and is no one else's trouble.
+//! Reads sessions. A session whose record is damaged, or was written by a newer agentwire, is shown as far
+//! as it is known, and does not affect others.
 
 use agentwire_protocol::event::SessionEndReason;
 use agentwire_protocol::{
@@ -12,25 +12,24 @@ use super::error::sound;
 use super::{checksum, events};
 use crate::store::{Filter, Open, Record};
 
-/// When something happened of which nobody knows when.
+/// The time of something whose time is unknown.
 const SOMETIME: &str = "1970-01-01T00:00:00Z";
 
-/// What a session's record says that cannot be read.
-const DAMAGED: &str = "damaged record: what is kept of this session beside its events is not what was \
+/// The error shown for a session whose record cannot be read.
+const DAMAGED: &str = "damaged record: what is stored about this session besides its events is not what was \
                        written; its events can be read";
 
-/// What a row says.
 enum Found {
     Whole(Box<Record>),
-    /// Another version of agentwire wrote it; this is what it says in our words.
+    /// Written by another version of agentwire; this is the part that we understand.
     Newer(Box<Record>),
     Damaged {
         owner: Option<String>,
     },
 }
 
-/// The number by which a session's rows are found. It comes from the index of ids, which is there even if
-/// the row is not.
+/// The number of a session's rows. It comes from the index of ids, which exists even if the row cannot be
+/// read.
 pub(super) fn number(
     connection: &Connection,
     id: &SessionId,
@@ -56,14 +55,14 @@ pub(super) fn sessions(
 ) -> Result<Vec<Record>, rusqlite::Error> {
     match sound(listed(connection, filter))? {
         Some(records) => Ok(records),
-        // A page is damaged: what is on others is found one by one.
+        // A page is damaged: the sessions on other pages are found one by one.
         None => salvaged(connection, filter),
     }
 }
 
 fn listed(connection: &Connection, filter: &Filter) -> Result<Vec<Record>, rusqlite::Error> {
     let wanted = if filter.live {
-        // Named, for the planner would walk through all sessions to have them in order.
+        // Named explicitly: the planner would walk through all sessions to get them in order.
         "INDEXED BY live_sessions WHERE state <> 'ended' AND"
     } else {
         "WHERE"
@@ -108,7 +107,7 @@ fn salvaged(connection: &Connection, filter: &Filter) -> Result<Vec<Record>, rus
     Ok(records)
 }
 
-/// The number of a session's last event, if its record can say.
+/// The number of a session's last event, if its record can tell.
 pub(super) fn last(connection: &Connection, number: i64) -> Result<Option<u64>, rusqlite::Error> {
     let looked = connection
         .prepare_cached("SELECT id, state, owner, last, record FROM sessions WHERE session = ?1")?
@@ -119,7 +118,7 @@ pub(super) fn last(connection: &Connection, number: i64) -> Result<Option<u64>, 
     }
 }
 
-/// When a session began, as far as that is known.
+/// When a session started, as far as that is known.
 pub(super) fn created_at(connection: &Connection, number: i64) -> Result<String, rusqlite::Error> {
     Ok(match row(connection, number)? {
         Some(Found::Whole(record) | Found::Newer(record)) => record.summary.created_at,
@@ -127,12 +126,11 @@ pub(super) fn created_at(connection: &Connection, number: i64) -> Result<String,
     })
 }
 
-/// Whether the record of that session is as it was written; none if it has none.
+/// Whether the record of this session is as it was written; `None` if it has none.
 pub(super) fn check(connection: &Connection, number: i64) -> Result<Option<bool>, rusqlite::Error> {
     Ok(row(connection, number)?.map(|found| !matches!(found, Found::Damaged { .. })))
 }
 
-/// The id of a session, from the index of ids.
 pub(super) fn id(connection: &Connection, number: i64) -> Result<SessionId, rusqlite::Error> {
     let id: Option<Option<String>> = sound(
         connection
@@ -151,7 +149,7 @@ fn row(connection: &Connection, number: i64) -> Result<Option<Found>, rusqlite::
         .query_row([number], found);
     match sound(found.optional())? {
         Some(found) => Ok(found),
-        // The row is there, for the index has it, and cannot be read.
+        // The row exists, because the index has it, but cannot be read.
         None => Ok(Some(Found::Damaged { owner: None })),
     }
 }
@@ -165,7 +163,7 @@ fn is_sound(row: &Row<'_>) -> Result<bool, rusqlite::Error> {
     Ok(checksum::is_sealed(id, state, row.get(3)?, record).unwrap_or(true))
 }
 
-/// The owner stands in a column of its own, so that it can change hands without the record.
+/// The owner has its own column, so that it can change without the record.
 fn found(row: &Row<'_>) -> Result<Found, rusqlite::Error> {
     let owner = row.get_ref(2)?.as_str_or_null().ok().flatten().map(str::to_owned);
     if !sound(is_sound(row))?.unwrap_or(false) {
@@ -185,7 +183,7 @@ fn found(row: &Row<'_>) -> Result<Found, rusqlite::Error> {
     })
 }
 
-/// What a record says that has words we do not know: each of its fields that we can read.
+/// Reads a record with values that we do not know: every field that we can read.
 fn newer(text: &str) -> Option<Record> {
     let mut record: Map<String, Value> = serde_json::from_str(text).ok()?;
     let Some(Value::Object(mut fields)) = record.remove("summary") else { return None };
@@ -204,7 +202,7 @@ fn newer(text: &str) -> Option<Record> {
     let why = match unknown.is_empty() {
         true => "a newer agentwire wrote its record; upgrade this one".to_owned(),
         false => format!(
-            "its record has words that this agentwire does not know ({}); upgrade it",
+            "its record has values that this agentwire does not know ({}); upgrade agentwire",
             unknown.join(", ")
         ),
     };
@@ -224,7 +222,7 @@ fn newer(text: &str) -> Option<Record> {
     })
 }
 
-/// A session as it is shown.
+/// A session as it is shown to callers.
 fn shown(
     connection: &Connection,
     number: i64,
@@ -272,7 +270,7 @@ fn shown(
     })
 }
 
-/// The agent of a session and when it began, as its first event says.
+/// The agent of a session and its start time, according to its first event.
 fn beginning(connection: &Connection, number: i64) -> Result<(AgentType, String), rusqlite::Error> {
     let batch = sound(events::batch(connection, number, 1))?.flatten();
     let line = batch.as_ref().and_then(|batch| batch.events().next()).map(|(_, line)| line);
@@ -289,7 +287,6 @@ fn event(line: &[u8]) -> Option<Event<'static>> {
     Event::from_json(std::str::from_utf8(line).ok()?).ok()
 }
 
-/// A session of which nothing is known.
 fn summary(id: SessionId) -> SessionSummary {
     SessionSummary {
         id,

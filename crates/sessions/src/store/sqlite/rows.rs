@@ -1,4 +1,4 @@
-//! The statements that write: what a session, a batch and a key are as rows.
+//! The statements that write: sessions, batches and keys as rows.
 
 use std::path::Path;
 
@@ -10,21 +10,21 @@ use super::error::failed;
 use super::{Status, connect};
 use crate::store::{Append, Record, StoreError};
 
-/// SQLite holds a value it writes or reads twice more in memory; a batch of 200 MiB is therefore
-/// cut into parts of this length.
+/// SQLite holds a value that it writes or reads twice more in memory; a batch of 200 MiB is therefore split
+/// into parts of this length.
 pub(super) const PART: usize = 1024 * 1024;
 
 /// How many rows of deleted sessions are removed in one transaction.
 const STEP: usize = 256;
 
-/// Why a transaction is given up.
+/// Why a transaction is abandoned.
 pub(super) enum Refusal {
     Store(StoreError),
     Sqlite(rusqlite::Error),
 }
 
 impl Refusal {
-    /// In the words of a store: the failed attempt to do `what`.
+    /// As an error of the store: `what` is the operation that failed.
     pub(super) fn told(self, what: &'static str) -> StoreError {
         match self {
             Self::Store(refusal) => refusal,
@@ -48,7 +48,7 @@ impl From<rusqlite::Error> for Refusal {
 pub(super) fn record_text(record: &Record) -> Result<String, StoreError> {
     serde_json::to_string(record).map_err(|error| {
         StoreError::Failed(format!(
-            "failed to append to session {}: its record is not JSON: {error}",
+            "failed to append to session {}: its record is not valid JSON: {error}",
             record.summary.id
         ))
     })
@@ -75,7 +75,7 @@ pub(super) fn append(
                 "UPDATE sessions SET owner = ?2, last = ?3, record = ?4 WHERE session = ?1",
             )?
             .execute(params![session, owner, last, record])?;
-        // By itself, and seldom: it writes a page of the index of live sessions too.
+        // Separately, and rarely: this also writes a page of the index of live sessions.
         if before != state {
             connection
                 .prepare_cached("UPDATE sessions SET state = ?2 WHERE session = ?1")?
@@ -129,10 +129,10 @@ pub(super) fn remembered(connection: &Connection, key: &str) -> Result<Option<St
         {
             Ok(Some(answer))
         }
-        // Whether it counted is known, what it was answered is not: it must not count again.
+        // The call is known to have counted, but its answer is lost: it must not count again.
         Some(_) => Err(StoreError::Failed(format!(
-            "failed to look for a key: what the call with the key {key:?} was answered is damaged in \
-             the store; make the call with another key"
+            "failed to look up a key: the answer to the call with the key {key:?} is damaged in \
+             the store; repeat the call with another key"
         ))
         .into()),
     }
@@ -154,7 +154,7 @@ pub(super) fn claim(
     Ok(changed > 0)
 }
 
-/// From here on the session is not known; its events wait to be removed.
+/// From here on, the session is unknown; its events are removed later.
 pub(super) fn doom(connection: &Connection, session: &SessionId) -> Result<(), rusqlite::Error> {
     let session: Option<i64> = connection
         .prepare_cached("DELETE FROM sessions WHERE id = ?1 RETURNING session")?
@@ -167,7 +167,7 @@ pub(super) fn doom(connection: &Connection, session: &SessionId) -> Result<(), r
     Ok(())
 }
 
-/// Removes some events of deleted sessions, and says whether there may be more.
+/// Removes some events of deleted sessions. Returns whether there may be more.
 pub(super) fn delete_some(connection: &Connection) -> Result<bool, rusqlite::Error> {
     let session: Option<i64> = connection
         .prepare_cached("SELECT session FROM deleted LIMIT 1")?

@@ -8,30 +8,25 @@ use super::events::{Next, Walk};
 use super::{checksum, records};
 use crate::store::gap::{Gap, Why};
 
-/// How many faults of the file are told.
+/// How many faults of the file are reported.
 const FAULTS: u32 = 20;
 
-/// What a store was found to have.
+/// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
-    /// How many sessions.
     pub sessions: u64,
-    /// How many events.
     pub events: u64,
-    /// What is wrong.
     pub damage: Vec<Damage>,
 }
 
-/// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Damage {
-    /// Events of a session are damaged or missing.
     Events(SessionId, Gap),
-    /// What is kept of a session beside its events is damaged.
+    /// What is stored about a session, except its events, is damaged.
     Record(SessionId),
-    /// What a call with a key was answered is damaged.
+    /// The answer to a call with this key is damaged.
     Key(String),
-    /// SQLite finds fault with the file itself.
+    /// SQLite reports a fault in the file itself.
     File(String),
 }
 
@@ -91,7 +86,7 @@ pub(super) fn check(
         Some(faults) => checked
             .damage
             .extend(faults.into_iter().filter(|fault| fault != "ok").map(Damage::File)),
-        None => checked.damage.push(Damage::File("it cannot be read to its end".to_owned())),
+        None => checked.damage.push(Damage::File("it cannot be read to the end".to_owned())),
     }
     Ok(checked)
 }
@@ -101,7 +96,7 @@ fn session(
     number: i64,
     checked: &mut Checked,
 ) -> Result<(), rusqlite::Error> {
-    // One state of the store: what is added meanwhile is neither here nor missing.
+    // One snapshot of the store: what is added meanwhile is neither included nor missing.
     let snapshot = connection.unchecked_transaction()?;
     let Some(is_sound) = records::check(&snapshot, number)? else { return Ok(()) };
     checked.sessions += 1;

@@ -1,4 +1,4 @@
-//! What only shows with a hand on the connection: no room, a lock, a delete that was cut off.
+//! What only shows with direct access to the connection: no room, a lock, an interrupted delete.
 
 use agentwire_protocol::{
     AgentType, SessionConfig, SessionId, SessionState, SessionSummary, TokenUsage,
@@ -88,7 +88,7 @@ fn a_lock_is_waited_for_and_then_busy() {
     let held = holder.connection.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
     let error = store.append(&[&append(1, 1)]);
     assert!(matches!(error, Err(StoreError::Busy(_))), "{error:?}");
-    // Reads go on meanwhile.
+    // Reads continue meanwhile.
     assert_eq!(store.read(&"a".into(), 0, 1).unwrap(), []);
     drop(held);
     store.append(&[&append(1, 1)]).unwrap();
@@ -120,14 +120,14 @@ fn the_log_is_copied_beside_the_appends_and_begins_anew() {
         store.append(&[&append(first, 1 << 20)]).unwrap();
     }
     let begun = Instant::now();
-    // Each of these makes the log longer, unless it has begun anew.
+    // Each of these makes the log longer, unless it has restarted.
     for first in 21.. {
         let before = connect::length(&log);
         store.append(&[&append(first, 100)]).unwrap();
         if connect::length(&log) <= before {
             break;
         }
-        assert!(begun.elapsed() < Duration::from_secs(60), "the log grows on");
+        assert!(begun.elapsed() < Duration::from_secs(60), "the log keeps growing");
     }
 }
 
@@ -148,7 +148,7 @@ fn a_delete_that_was_cut_off_is_ended_by_the_next() {
     store.append(&[&append(1, 1)]).unwrap();
     store.delete(&[]).unwrap();
     assert_eq!(store.read(&session, 0, usize::MAX).unwrap().len(), 1);
-    // What they took is used again.
+    // Their space is used again.
     assert!(store.status().unwrap().free_bytes > 1_500_000);
     for first in 2..=280 {
         store.append(&[&append(first, 5_000)]).unwrap();
@@ -156,7 +156,7 @@ fn a_delete_that_was_cut_off_is_ended_by_the_next() {
     assert_eq!(store.status().unwrap().bytes, before.bytes);
 }
 
-/// Waits until a log that is too long was begun anew, or could not be, and gives its next limit.
+/// Waits until a log that is too long was restarted, or could not be, and returns its next limit.
 fn tried(store: &Sqlite) -> u64 {
     let begun = Instant::now();
     loop {
@@ -164,7 +164,7 @@ fn tried(store: &Sqlite) -> u64 {
         if limit > 0 {
             return limit;
         }
-        assert!(begun.elapsed() < Duration::from_secs(60), "the log is not begun anew");
+        assert!(begun.elapsed() < Duration::from_secs(60), "the log is not restarted");
         thread::yield_now();
     }
 }
@@ -175,7 +175,7 @@ fn the_log_begins_anew_although_there_are_readers() {
     store.writer().log_limit = 0;
     store.append(&[&append(1, 20_000_000)]).unwrap();
     tried(&store);
-    // Somebody reads an old state: it cannot, and nothing is lost by trying.
+    // A reader holds an old state: the restart fails, and nothing is lost by trying.
     let old = connect::reader(&directory.path().join("agentwire.db")).unwrap();
     old.execute_batch("BEGIN; SELECT count(*) FROM sessions").unwrap();
     store.writer().log_limit = 0;

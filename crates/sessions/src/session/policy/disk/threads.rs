@@ -1,5 +1,5 @@
-//! Threads of their own for calls that may hang, as on a network file system that is gone: each call has
-//! a time limit, and the thread that waits for it holds nobody else up.
+//! Separate threads for calls that may hang, as on a network file system that is gone. Each call has a time
+//! limit, and a thread that hangs blocks nothing else.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -16,32 +16,32 @@ use crate::path_walk::reach;
 /// How long a call may take.
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// A disk that works answers within this.
+/// A working disk responds within this time.
 const QUICK: Duration = Duration::from_millis(1);
 
-/// How many calls may be waited for at once; further ones get no answer.
+/// How many calls may be waited for at once. Further ones get no answer.
 const THREADS: usize = 32;
 
-/// How many threads may hang beside them. One file system holds [few](crate::path_walk), so this is many of them.
+/// How many more threads may hang. One file system holds [few](crate::path_walk), so this is enough for
+/// many of them.
 const LEFT: usize = 256;
 
-/// What a thread does. It says when it can take more work, which is before it answers, and passes on
-/// whether somebody still waits.
+/// The work of a thread. Before it answers, it calls the function to report that the thread is free and
+/// whether its caller still waits.
 type Work = Box<dyn FnOnce(&dyn Fn(&Stage)) + Send>;
 
-/// How far a call is. It changes only under the lock of the pool.
+/// The stage of a call. It changes only under the lock of the pool.
 #[derive(Default)]
 struct Stage {
     is_over: AtomicBool,
-    /// Nobody waits for it any more.
+    /// The caller no longer waits.
     is_left: AtomicBool,
 }
 
-/// The threads of this process.
 static POOL: Pool = Pool::new(THREADS, LEFT);
 
-/// What a call answers about a path, if it does so in time. It gets the path, and the end of it with all
-/// links followed.
+/// Runs a call about a path and returns its answer, if it comes in time. The call gets the path, and where
+/// the path ends with all links followed.
 pub(super) fn in_time<T: Send + 'static>(
     path: &Path,
     call: impl FnOnce(&Path, PathBuf) -> T + Send + 'static,
@@ -55,7 +55,7 @@ pub(super) fn in_time<T: Send + 'static>(
     POOL.answer(call, LIMIT).flatten()
 }
 
-/// A number of threads, of which some wait for work.
+/// A set of threads, some of which wait for work.
 struct Pool {
     most: usize,
     most_left: usize,
@@ -64,9 +64,8 @@ struct Pool {
 
 struct Threads {
     idle: Vec<SyncSender<Work>>,
-    /// All of them.
     count: usize,
-    /// Those whose call hangs.
+    /// Threads whose call hangs.
     left: usize,
 }
 
@@ -97,7 +96,7 @@ impl Pool {
         let work: Work = Box::new(move |is_free| {
             let result = call();
             is_free(&own);
-            // Nobody may wait any more.
+            // The caller may no longer wait.
             let _ = answer.send(result);
         });
         self.thread()?.send(work).ok()?;
@@ -114,7 +113,7 @@ impl Pool {
         }
     }
 
-    /// Gives the place of a call that hangs to another.
+    /// Gives the slot of a hanging call to another.
     fn leave(&self, stage: &Stage) {
         let mut threads = self.threads();
         if !stage.is_over.load(Ordering::Relaxed) && threads.left < self.most_left {
@@ -123,7 +122,7 @@ impl Pool {
         }
     }
 
-    /// A thread that waits for work; a new one, if all have some.
+    /// An idle thread, or a new one if all are busy.
     fn thread(&'static self) -> Option<SyncSender<Work>> {
         let mut threads = self.threads();
         if let Some(thread) = threads.idle.pop() {
@@ -148,7 +147,7 @@ impl Pool {
             if stage.is_left.load(Ordering::Relaxed) {
                 threads.left = threads.left.saturating_sub(1);
             }
-            // Another took its place while it hung.
+            // Another thread took its slot while it hung.
             if threads.under_way() > self.most {
                 threads.count -= 1;
                 goes_on.set(false);
@@ -164,7 +163,7 @@ impl Pool {
     }
 }
 
-/// Waits so that the other tasks of this thread go on elsewhere.
+/// Waits in such a way that the other tasks of this thread continue elsewhere.
 fn aside<T>(wait: impl FnOnce() -> T) -> T {
     match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
         Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(wait),

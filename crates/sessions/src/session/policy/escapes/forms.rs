@@ -1,22 +1,22 @@
-//! What single programs do by more than an option: operands that are written, scripts and statements that
+//! What single programs do with more than an option: operands that are written, scripts and statements that
 //! run something.
 
 use super::{Word, has_option};
 
-/// Whether the words of that program write a file or run a program. `given` are those that the rule does
-/// not name.
+/// Whether the words of that program write a file or run a program. `given` are the words that the rule
+/// does not name.
 pub(super) fn escape(program: &str, rest: &[Word<'_>], given: &[&str]) -> bool {
     match program {
         // A second operand is the file to write.
         "uniq" => !given.is_empty() && operands(rest, "fsw") > 1,
         "xxd" => !given.is_empty() && operands(rest, "cglnosR") > 1,
-        // Anything but a format sets the clock.
+        // Anything other than a format sets the clock.
         "date" => given
             .iter()
             .any(|word| word.len() >= 8 && word.bytes().all(|b| b.is_ascii_digit() || b == b'.')),
         // A program text that loads an extension.
         "awk" => given.iter().any(|word| word.contains('@')),
-        // A command for the pager; a line, a pattern and the end are none.
+        // A command for the pager, other than a line number, a pattern or the end.
         "less" => given.iter().any(|word| {
             word.strip_prefix('+').is_some_and(|command| {
                 !command.bytes().all(|b| b.is_ascii_digit())
@@ -29,9 +29,9 @@ pub(super) fn escape(program: &str, rest: &[Word<'_>], given: &[&str]) -> bool {
         | "readelf" | "size" | "strings" | "strip" => {
             given.iter().any(|word| word.starts_with('@'))
         }
-        // The loader that a file names is run.
+        // ldd runs the loader that a file names.
         "ldd" => given.iter().any(|word| !word.starts_with('-') && !is_installed(word)),
-        // A reader or a writer in Lua.
+        // A reader or writer in Lua.
         "pandoc" => given.iter().any(|word| word.ends_with(".lua")),
         "sqlite3" => {
             given.iter().any(|word| sqlite_writes(word) || statements(word).any(sql_leaves))
@@ -41,7 +41,7 @@ pub(super) fn escape(program: &str, rest: &[Word<'_>], given: &[&str]) -> bool {
             .iter()
             .any(|word| statements(word).any(|it| sql_leaves(it) || is_mysql_command(it))),
         "gh" => extends(rest),
-        // An option of its settings that names a file to write.
+        // A setting that names a file to write.
         "pytest" => given.iter().enumerate().any(|(at, word)| {
             let reports = word.strip_prefix("--cov-report").and_then(|value| match value {
                 "" => given.get(at + 1).copied(),
@@ -51,7 +51,7 @@ pub(super) fn escape(program: &str, rest: &[Word<'_>], given: &[&str]) -> bool {
                 || word.contains("cache_dir=")
                 || reports.is_some_and(|value| value.contains(':'))
         }),
-        // A tag with a value is written into the file; names are read in either case.
+        // A tag with a value is written into the file. Names are case-insensitive.
         "exiftool" => given.iter().filter(|word| word.starts_with('-')).any(|word| {
             let name = word.to_ascii_lowercase();
             let runs = |word: &str| {
@@ -90,7 +90,7 @@ pub(super) fn escape(program: &str, rest: &[Word<'_>], given: &[&str]) -> bool {
     }
 }
 
-/// Commands of sqlite3's own that only show something.
+/// Commands of sqlite3 itself that only show something.
 const SQLITE_SHOWS: &[&str] = &[
     ".databases",
     ".dump",
@@ -104,16 +104,15 @@ const SQLITE_SHOWS: &[&str] = &[
     ".tables",
 ];
 
-/// Commands of mysql's own that run a program or write a file.
+/// Commands of mysql itself that run a program or write a file.
 const MYSQL_COMMANDS: &[&str] = &["system", "source", "tee", "pager", "edit", "delimiter"];
 
-/// Whether a statement is such a command.
 fn is_mysql_command(statement: &str) -> bool {
     let first = statement.split(' ').next().unwrap_or_default().to_ascii_lowercase();
     MYSQL_COMMANDS.contains(&first.as_str())
 }
 
-/// Parts of Java properties by which a build runs something else.
+/// Parts of Java properties that make a build run something else.
 const JAVA_RUNS: &[&str] = &[
     "ext.class.path",
     "jvm=",
@@ -135,13 +134,13 @@ fn statements(word: &str) -> impl Iterator<Item = &str> {
     [word].into_iter().chain(long).chain(glued).map(str::trim_start)
 }
 
-/// Commands of sqlite3's own run programs and write files; some only show.
+/// Whether it is a command of sqlite3 itself that may run a program or write a file.
 fn sqlite_writes(word: &str) -> bool {
     let command = word.split(' ').next().unwrap_or_default();
     word.starts_with('.') && !word.contains('/') && !SQLITE_SHOWS.contains(&command)
 }
 
-/// Whether a statement of SQL leaves the database: for a file or for a program.
+/// Whether an SQL statement leaves the database, for a file or a program.
 fn sql_leaves(statement: &str) -> bool {
     let text = statement.to_ascii_lowercase();
     let first = text.split([' ', '\'', '"']).next().unwrap_or_default();
@@ -158,13 +157,13 @@ fn sql_leaves(statement: &str) -> bool {
     }
 }
 
-/// An alias and an extension are programs; what stands behind `--` is for git or ssh.
+/// Aliases and extensions are programs, and what follows `--` is for git or ssh.
 fn extends(words: &[Word<'_>]) -> bool {
     const COMMANDS: &[&str] = &["alias", "config", "ext", "extension", "extensions"];
     let Some(first) = words.iter().position(|(word, _)| !word.starts_with('-')) else {
         return false;
     };
-    // Behind an option stands its value, or the command.
+    // After an option comes its value or the command.
     let named = words.iter().skip(first).take(if first > 0 { 2 } else { 1 });
     let mut named = named.filter(|(_, covered)| !covered);
     named.any(|(word, _)| COMMANDS.contains(word))
@@ -177,8 +176,8 @@ fn is_installed(path: &str) -> bool {
     places.iter().any(|place| path.starts_with(place)) && !path.contains("..")
 }
 
-/// Variables that `go env -w` sets, a linker in the flags for one, and what a test run writes. To build a
-/// program is to write it.
+/// `go env -w` sets variables, flags may name a linker, and a test run may write files. Building a program
+/// means writing it.
 fn go(words: &[Word<'_>]) -> bool {
     let is_command = |name: &str| words.iter().any(|(word, _)| *word == name);
     let (sets, builds) = (is_command("env"), is_command("build"));
@@ -193,7 +192,7 @@ fn go(words: &[Word<'_>]) -> bool {
     })
 }
 
-/// How many words are neither options nor the values of these letters.
+/// How many words are neither options nor values of these letters.
 fn operands(words: &[Word<'_>], valued: &str) -> usize {
     let mut count = 0;
     let mut is_value = false;
@@ -207,8 +206,8 @@ fn operands(words: &[Word<'_>], valued: &str) -> usize {
     count
 }
 
-/// The first word of tar may be letters without a dash; a name with a colon is on another machine, and
-/// read by a program.
+/// tar's first word may be letters without a dash. A name with a colon is on another machine, and a program
+/// reads it.
 fn tar(words: &[Word<'_>]) -> bool {
     let old = words.first().filter(|(word, covered)| !covered && !word.starts_with('-'));
     old.is_some_and(|(letters, _)| letters.contains(['I', 'F', 'T', 'g']))

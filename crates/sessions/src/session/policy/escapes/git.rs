@@ -1,9 +1,9 @@
-//! What of git's words runs a program: options before the command, commands that run others, keys of
-//! the configuration.
+//! Finds words of git that run a program: options before the command, commands that run others,
+//! configuration keys.
 
 use super::{ESCAPES, Word, is};
 
-/// Commands that a rule for all of git covers. Others may be aliases or programs of their own.
+/// Commands that a rule for all of git covers. Others may be aliases or separate programs.
 const COMMANDS: &[&str] = &[
     "add",
     "am",
@@ -77,7 +77,7 @@ const COMMANDS: &[&str] = &[
 const REMOTE: &[&str] =
     &["archive", "clone", "config", "fetch", "ls-remote", "pull", "push", "remote", "submodule"];
 
-/// Options before the command that change nothing of what it runs.
+/// Options before the command that do not change what it runs.
 const HARMLESS: &[&str] = &[
     "-P",
     "--no-pager",
@@ -134,11 +134,11 @@ const CONFIG_OPTIONS: &[&str] = &[
     "--unset-all",
 ];
 
-/// Those with a value.
+/// Options of `git config` with a value.
 const CONFIG_VALUED: &[&str] = &["--type", "--default", "--value", "--url"];
 
-/// The keys that a rule with `*` lets `git config` set. No whole sections: what is set in one can be moved
-/// to another.
+/// The keys that a rule with `*` lets `git config` set. No whole sections, because what is set in one can
+/// be moved to another.
 pub const CONFIG_KEYS: &[&str] = &[
     "user.name",
     "user.email",
@@ -173,7 +173,7 @@ pub(super) fn escapes(words: &[Word<'_>]) -> bool {
         match *word {
             "-C" => {
                 let Some((directory, covered)) = rest.next() else { return false };
-                // Another repository, with a configuration of its own.
+                // Another repository, with its own configuration.
                 let leaves = directory.starts_with(['/', '~']) || directory.contains("..");
                 if !covered && leaves {
                     return true;
@@ -199,17 +199,17 @@ pub(super) fn escapes(words: &[Word<'_>]) -> bool {
     let own = format!("git {command}");
     let mut rows = ESCAPES.iter().filter(|row| row.program == "git" || row.program == own);
     rows.any(|row| given.iter().any(|word| row.options.split(' ').any(|option| is(word, option, row.valued))))
-        // `ext::` and its like name the program that speaks to the other side.
+        // `ext::` and similar prefixes name the program that talks to the other side.
         || (REMOTE.contains(&command) && given.iter().any(|word| word.contains("::")))
         || (command == "config" && configures(&given, names_operand))
 }
 
-/// Whether `git config` does more than to read, or to set one of the keys that run nothing. Sections can
-/// be renamed, and an editor can write any key. `names_operand` if the rule itself names a key or a command.
+/// Whether `git config` does more than read, or set one of the keys that run nothing. Sections can be
+/// renamed, and an editor can write any key. `names_operand`: the rule itself names a key or a command.
 fn configures(words: &[&str], names_operand: bool) -> bool {
     let (options, operands): (Vec<&str>, Vec<&str>) =
         words.iter().copied().partition(|word| word.starts_with('-'));
-    // A value that is a word of its own would be taken for the key.
+    // A value in a separate word would be taken for the key.
     let is_known = |option: &&str| match option.split_once('=') {
         Some((name, _)) => CONFIG_VALUED.contains(&name),
         None => CONFIG_OPTIONS.contains(option),
@@ -229,7 +229,7 @@ fn configures(words: &[&str], names_operand: bool) -> bool {
     match keys {
         [] => false,
         _ if !is_set && options.iter().any(is_reading) => false,
-        // A word that is no key is another command.
+        // A word that is not a key is another command.
         [key] if !is_set => !names_operand && !key.contains('.'),
         [key, ..] => !CONFIG_KEYS.contains(&key.to_ascii_lowercase().as_str()),
     }

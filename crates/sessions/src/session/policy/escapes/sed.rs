@@ -1,4 +1,4 @@
-//! sed scripts: which only change the text that passes through.
+//! Decides which sed scripts only change the text that passes through.
 
 use super::Word;
 
@@ -21,12 +21,12 @@ const HARMLESS: &[&str] = &[
     "version",
 ];
 
-/// What a script, or an option, does.
+/// What a script or an option does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Effect {
     /// Changes what is printed.
     Prints,
-    /// Reads or writes a file, or takes its script from one.
+    /// Reads or writes a file, or reads its script from one.
     Touches,
     /// Runs a command, or is not understood.
     Runs,
@@ -87,7 +87,7 @@ fn effects<'w>(words: impl Iterator<Item = Word<'w>>) -> impl Iterator<Item = (E
                     let given = after.map(|text| (text, covered)).or_else(|| rest.next());
                     effects.extend(given.map(|(text, covered)| (script(text), covered)));
                 }
-                // GNU's takes a number, BSD's nothing.
+                // GNU sed's takes a number, BSD sed's takes nothing.
                 'l' if after.is_none() => drop(rest.next_if(|(word, _)| is_number(word))),
                 'l' if after.is_some_and(is_number) => {}
                 'i' | 'I' => effects.push((Effect::Touches, covered)),
@@ -107,7 +107,7 @@ fn effects<'w>(words: impl Iterator<Item = Word<'w>>) -> impl Iterator<Item = (E
     effects.into_iter()
 }
 
-/// The effect of a script of one command. The characters that join commands never come here.
+/// The effect of a script with one command. The characters that join commands never reach this point.
 fn script(text: &str) -> Effect {
     let Some(command) = address(text.trim_start()) else { return Effect::Runs };
     let command = match command.strip_prefix(',') {
@@ -139,11 +139,11 @@ fn script(text: &str) -> Effect {
     }
 }
 
-/// What stands behind an address, if there is one.
+/// What follows an address, if there is one.
 fn address(text: &str) -> Option<&str> {
     if let Some(pattern) = text.strip_prefix('/') {
         let (pattern, rest) = pattern.split_once('/')?;
-        // Some let the slash stand for itself in brackets.
+        // Some versions treat the slash literally in brackets.
         if pattern.matches('[').count() > pattern.matches(']').count() {
             return None;
         }
@@ -159,7 +159,7 @@ fn address(text: &str) -> Option<&str> {
     Some(rest.trim_start())
 }
 
-/// Three parts between the same character, which stands nowhere else.
+/// Three parts between the same character, which occurs nowhere else.
 fn substitution(text: &str, are_flags: impl Fn(&str) -> bool) -> Effect {
     let Some(mark) = text.chars().next() else { return Effect::Runs };
     let parts: Vec<&str> = text.split(mark).collect();

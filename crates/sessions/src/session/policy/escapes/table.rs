@@ -1,15 +1,15 @@
-//! The table of options, and of the programs that run others.
+//! The table of escaping options, and of programs that run others.
 
 /// Options of a program that a rule with `*` does not cover.
 #[derive(Clone, Copy, Debug)]
 pub struct Escape {
-    /// The program, or a command of git.
+    /// The program, or a git command.
     pub program: &'static str,
-    /// Its options; a word without a dash is a command or an argument. `*` in a long option is any text;
+    /// Its options. A word without a dash is a command or an argument. `*` in a long option is any text;
     /// `=..` is a value that leads out of the current directory, `=/` one that has a slash.
     pub options: &'static str,
-    /// Letters that take a value: what follows one in its word is no option. With `*`, letters never
-    /// stand together.
+    /// Letters that take a value: what follows one in its word is not an option. With `*`, letters are
+    /// never bundled.
     pub valued: &'static str,
 }
 
@@ -17,7 +17,6 @@ const fn row(program: &'static str, options: &'static str, valued: &'static str)
     Escape { program, options, valued }
 }
 
-/// All of them.
 pub const ESCAPES: &[Escape] = &[
     row(
         "git",
@@ -297,7 +296,7 @@ pub const ESCAPES: &[Escape] = &[
 ];
 
 /// Long options that mean the same in programs that are not in the table. `*` is any text; `-`, `_` and
-/// case do not count.
+/// case are ignored.
 pub const EVERYWHERE: &[&str] = &[
     "--*output-file",
     "--*file-output",
@@ -318,7 +317,7 @@ pub const EVERYWHERE: &[&str] = &[
     "--*-cmd",
 ];
 
-/// The same for long options that name a place to write to, if it is out of the current directory.
+/// The same for long options that name a place to write to, if it is outside the current directory.
 pub const OUTSIDE: &[&str] = &[
     "--*out-dir",
     "--*output-dir",
@@ -331,13 +330,13 @@ pub const OUTSIDE: &[&str] = &[
     "--coverage-directory",
 ];
 
-/// What follows `--output` if it names no file.
+/// What follows `--output` if it does not name a file.
 pub const FORMATS: &[&str] = &[
     "-", "compact", "csv", "full", "json", "jsonl", "markdown", "ndjson", "none", "plain",
     "pretty", "raw", "sarif", "short", "table", "text", "tsv", "wide", "xml", "yaml",
 ];
 
-/// Programs that run the program which their arguments name: its options count too.
+/// Programs that run the program which their arguments name. That program's options count too.
 pub const WRAPPERS: &[&str] = &[
     "arch",
     "ash",

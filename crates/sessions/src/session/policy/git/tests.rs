@@ -1,4 +1,4 @@
-//! What a repository may say, and what makes a command that reads ask.
+//! What a repository may contain, and what makes a read-only command ask.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::Command;
 use super::{Kind, Lookups, harmless, holds_submodule};
 use crate::session::policy::{Disk, OnDisk};
 
-/// A disk of these files; a name that ends in `/` is a directory.
+/// A disk with these files; a path above a file is a directory.
 struct Files(BTreeMap<PathBuf, Vec<u8>>);
 
 fn disk(files: &[(&str, &str)]) -> Files {
@@ -122,7 +122,7 @@ fn every_repository_that_git_may_find_is_looked_at() {
         &[("/a/b/.git/config", evil)][..],
         &[("/a/.git/config", evil)],
         &[("/.git/config", evil)],
-        // git may take the first for no repository.
+        // git may not accept the first one as a repository.
         &[("/a/b/.git/config", USUAL), ("/a/.git/config", evil)],
         &[("/a/b/.git/config", USUAL), ("/a/b/.git/config.worktree", evil)],
         &[("/a/b/.git/config", USUAL), ("/a/b/.git/hooks/post-index-change", "")],
@@ -141,7 +141,7 @@ fn every_repository_that_git_may_find_is_looked_at() {
             ("/a/b/../x/../c/config", evil),
         ],
         &[("/a/b/.git", "something else")],
-        // A submodule has a configuration of its own.
+        // A submodule has its own configuration.
         &[("/a/b/.git/config", USUAL), ("/a/b/.gitmodules", "")],
         &[("/a/b/.git/config", USUAL), ("/a/b/.git/modules/x/config", "")],
         &[("/a/b/.git/config", USUAL), ("/a/b/.git/index", "no index")],
@@ -160,7 +160,7 @@ fn every_repository_that_git_may_find_is_looked_at() {
     assert!(!status(&[("/a/b/.git/config", &long)]));
 }
 
-/// Runs git in that directory, if there is one on this machine.
+/// Runs git in that directory, if this machine has git.
 fn git(at: &Path, words: &[&str]) -> Option<()> {
     let mut command = Command::new("git");
     command.current_dir(at).args(["-c", "user.name=a", "-c", "user.email=a@b"]).args(words);
@@ -185,7 +185,7 @@ fn a_repository_that_git_made_is_harmless_until_it_has_a_submodule() {
     git(&work, &["add", "."]).unwrap();
     git(&work, &["commit", "-qm", "x"]).unwrap();
     let is_quiet = |at: &Path| runs_nothing(at, "status", None, &OnDisk);
-    // The directories above may be anything on this machine.
+    // The directories above may contain anything on this machine.
     if runs_nothing(place.path(), "status", None, &OnDisk) {
         assert!(is_quiet(&work));
         git(&work, &["worktree", "add", "-q", "../linked"]).unwrap();

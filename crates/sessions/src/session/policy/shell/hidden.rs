@@ -1,11 +1,11 @@
-//! Commands that run a program whose name does not stand among their words: code given on the command
-//! line, and names glued to an option.
+//! Commands that run a program whose name is not among their words: code on the command line, and names
+//! glued to an option.
 
 use super::super::paths::{fits, without_sets};
 use super::super::{escapes, readonly};
 use super::base;
 
-/// Programs that take code on the command line: the letters and long options that it follows.
+/// Programs that take code on the command line, with the letters and long options that precede it.
 const INTERPRETERS: &[(&str, &str, &[&str])] = &[
     ("python", "c", &[]),
     ("pypy", "c", &[]),
@@ -85,15 +85,15 @@ const VALUED: &str = "CDEIKMQSTWXdlmrtxz";
 /// Programs whose letters never take another program's name.
 const PLAIN: &[&str] = &["chmod", "cp", "mkdir", "mv", "ps", "touch", "tr"];
 
-/// More programs in one command are not looked at.
+/// More programs in one command are not examined: the command then counts as running code.
 const PROGRAM_LIMIT: usize = 16;
 
-/// How a command that is read exactly may run a program that it does not name.
+/// How a command that is parsed exactly may run a program that it does not name.
 #[derive(Debug)]
 pub(super) struct Hiding {
-    /// It runs code that stands on its command line in another language, or in a sed script.
+    /// It runs code on its command line, in another language or in a sed script.
     pub(super) runs_code: bool,
-    /// It hands words to another program or shell.
+    /// It passes words to another program or shell.
     wraps: bool,
     /// Its letters are never another program's name.
     is_plain: bool,
@@ -109,8 +109,8 @@ impl Hiding {
         }
     }
 
-    /// Whether a token may be the name of that program: glued to an option (`env -Srm`), with a
-    /// version (`pip3`), or as a pattern that a second shell expands.
+    /// Whether a token may be the name of that program: glued to an option (`env -Srm`), with a version
+    /// (`pip3`), or as a pattern that a second shell expands.
     pub(super) fn resembles(&self, token: &str, program: &str) -> bool {
         (!self.is_plain && is_glued(token, program))
             || unversioned(base(token)).eq_ignore_ascii_case(program)
@@ -120,7 +120,7 @@ impl Hiding {
     }
 }
 
-/// Whether a program runs what its arguments name or say.
+/// Whether a program runs what its arguments name or contain.
 pub(in super::super) fn is_interpreter(program: &str) -> bool {
     let name = unversioned(program);
     INTERPRETERS.iter().any(|(known, ..)| *known == name)
@@ -140,7 +140,7 @@ fn runs_code(words: &[String]) -> bool {
     })
 }
 
-/// An interpreter's own options end at its first operand; what follows an option may be its value.
+/// An interpreter's own options end at its first operand. What follows an option may be its value.
 fn has_code(words: &[String], letters: &str, options: &[&str]) -> bool {
     let mut is_value = false;
     for word in words {

@@ -1,4 +1,4 @@
-//! The parser against real shells: what it reads, they read alike.
+//! Compares the parser with real shells: they must read the same words.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -14,7 +14,6 @@ use super::super::{Policy, Verdict};
 use super::{Mention, Said, TEXT_LIMIT, quoted, words};
 
 thread_local! {
-    /// How many bytes were split on this thread.
     pub(super) static SPLIT: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -23,8 +22,8 @@ fn mentions(text: &str, denied: &[&str]) -> Mention {
     Said::new(text, words(text).as_deref()).mentions(&denied)
 }
 
-/// What the shell makes of the words, each ended by a NUL; `None` if that shell is not here. No
-/// program is found but the shell's own, and nothing is written outside of the directory.
+/// The words as the shell reads them, each ended by a NUL; `None` if that shell is not installed. The shell
+/// finds no programs except its builtins, and nothing is written outside the directory.
 fn shell_words(shell: &str, text: &str) -> Option<Vec<String>> {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("ab"), "").unwrap();
@@ -54,7 +53,7 @@ fn some_text() -> impl Strategy<Value = String> {
     pieces.prop_map(|pieces| format!("a {}", pieces.concat()))
 }
 
-/// Mostly readable, so that the property is about something.
+/// Mostly parsable text, so that the property tests something.
 fn tame_text() -> impl Strategy<Value = String> {
     let pieces = prop::collection::vec(prop::sample::select(&PIECES[..25]), 0..14);
     pieces.prop_map(|pieces| format!("a {}", pieces.concat()))
@@ -68,7 +67,7 @@ proptest! {
         if let Some(words) = words(&text) {
             for shell in ["/bin/sh", "/bin/bash", "/bin/dash", "/bin/zsh"] {
                 if let Some(read) = shell_words(shell, &text) {
-                    prop_assert_eq!(&read, &words, "{} reads {:?} otherwise", shell, text);
+                    prop_assert_eq!(&read, &words, "{} reads {:?} differently", shell, text);
                 }
             }
         }

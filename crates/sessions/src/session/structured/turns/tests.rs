@@ -1,4 +1,4 @@
-//! While a large answer is checked the turn stays open, and can be given up.
+//! While a large answer is checked, the turn stays open and can be given up.
 
 use std::pin::pin;
 use std::task::{Context, Waker};
@@ -16,7 +16,7 @@ use crate::session::hooks::Hooks;
 use crate::session::journal::Journal;
 use crate::session::state::Book;
 
-/// A session whose agent has said so many numbers, and ended its turn.
+/// A session whose agent has sent `count` numbers and ended its turn.
 fn answered(count: usize) -> Core {
     let schema = json!({ "type": "array", "items": { "type": "number" } });
     let config = json!({ "outputFormat": { "type": "json_schema", "schema": schema } });
