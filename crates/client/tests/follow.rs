@@ -118,7 +118,7 @@ async fn an_unreachable_gateway_is_given_up() {
     }
     let _ = script.refusing_connections(usize::MAX);
     let begun = tokio::time::Instant::now();
-    let error = events.try_next().await.expect_err("it is given up");
+    let error = events.try_next().await.expect_err("the stream gives up");
     assert_eq!(error.kind(), AgentErrorType::ConnectionFailed);
     assert!(begun.elapsed() >= Duration::from_secs(7));
 }
@@ -437,7 +437,7 @@ async fn a_slowly_refusing_gateway_is_given_up() {
         }
     };
     let error = tokio::time::timeout(Duration::from_secs(1000), given_up).await;
-    assert_eq!(error.expect("it is given up").kind(), AgentErrorType::ConnectionFailed);
+    assert_eq!(error.expect("the client gives up").kind(), AgentErrorType::ConnectionFailed);
     // Unlimited patience works too.
     let client = AgentClient::builder().patience(Duration::MAX);
     let script =
@@ -490,9 +490,9 @@ async fn an_invalid_input_is_refused() {
     let Some(Request::Permission(asked)) = event.request() else { panic!("{event:?}") };
     let unwritable = std::collections::BTreeMap::from([((1, 2), 3)]);
     asked.allow_with(&unwritable).await.expect_err("it cannot be written");
-    asked.allow_with(&Value::Null).await.expect_err("it is nothing");
+    asked.allow_with(&Value::Null).await.expect_err("null is not an input");
     assert_eq!(script.commands().len(), 0);
-    asked.allow_with(&json!({ "command": "pwd" })).await.expect("it is taken");
+    asked.allow_with(&json!({ "command": "pwd" })).await.expect("accepted");
     assert_eq!(script.commands().len(), 1);
 }
 
@@ -503,12 +503,12 @@ async fn calls_that_count_once_are_repeated() {
     let lost = || AgentError::broken("the script", "it lost the answer");
     let script = script.fail("prompt", lost()).fail("prompt", lost()).fail("interrupt", lost());
     let session = AgentClient::over(script.clone()).attach(SESSION).await.expect("a session");
-    let id = session.prompt("hello").await.expect("it is taken");
+    let id = session.prompt("hello").await.expect("accepted");
     let said: Vec<_> = script.commands();
     assert_eq!(said.len(), 3);
     assert!(said.windows(2).all(|pair| pair.first() == pair.last()), "{said:?}");
     assert_eq!(id.len(), 36);
-    session.interrupt().await.expect_err("it is not said again");
+    session.interrupt().await.expect_err("it is not repeated");
     assert_eq!(script.commands().len(), 4);
 }
 

@@ -40,7 +40,7 @@ async fn script_methods_work_in_any_order() {
     {
         let session = AgentClient::over(script.clone()).attach("a").await.expect("a session");
         assert_eq!(session.snapshot().last_seq, 4);
-        session.prompt("go on").await.expect("it is taken");
+        session.prompt("go on").await.expect("accepted");
         let all = read(&session).await;
         let seen: Vec<u64> = all.iter().filter_map(|read| read.as_ref().ok().copied()).collect();
         assert_eq!(seen, [1, 2, 4, 5, 6]);

@@ -64,7 +64,7 @@ async fn when_the_client_is_closed(program: &Path) {
         until(|| closing.is_finished()).await;
         assert!(!lives(pid));
         for start in starting {
-            start.await.expect("it ends").expect_err("it is not begun");
+            start.await.expect("it ends").expect_err("it has not started");
         }
         let error = client.requests().await.expect_err("it is closed");
         assert!(!error.is_retryable() && error.message().contains("was closed"), "{error}");

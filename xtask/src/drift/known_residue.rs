@@ -80,7 +80,7 @@ mod tests {
     fn file() -> KnownResidue {
         let path =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/cli/tests/real/known.json");
-        KnownResidue::read(&path).expect("what is known")
+        KnownResidue::read(&path).expect("known.json")
     }
 
     /// After pinning another version, run `cargo xtask drift --versions pinned --update`.

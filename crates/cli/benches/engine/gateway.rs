@@ -136,7 +136,7 @@ impl Source {
     async fn next(&mut self) -> Option<(Bytes, u64)> {
         match self {
             Self::Log(cursor) => {
-                let batch = cursor.next().await.expect("a log that reads")?;
+                let batch = cursor.next().await.expect("the log can be read")?;
                 Some((batch.lines, batch.count))
             }
             Self::Relay(lines) => lines.recv().await.map(|line| (line, 1)),

@@ -86,7 +86,7 @@ async fn read(log: &EventLog, session: &SessionId, after: u64, count: u64) -> f6
         let begun = Instant::now();
         let mut cursor = log.cursor(&session, after);
         while cursor.position() < after + count {
-            let batch = cursor.next().await.expect("a log that reads").expect("the events");
+            let batch = cursor.next().await.expect("the log can be read").expect("the events");
             std::hint::black_box(&batch.lines);
         }
         micros(begun.elapsed())

@@ -15,7 +15,7 @@ mod every_front;
 mod examples;
 mod recording;
 mod rpc;
-#[expect(dead_code, unused_imports, reason = "each test program needs a part of it")]
+#[expect(dead_code, unused_imports, reason = "each test program uses a part of it")]
 #[path = "../shared/mod.rs"]
 mod shared;
 #[path = "../shared/speaker/mod.rs"]

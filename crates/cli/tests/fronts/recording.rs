@@ -57,7 +57,7 @@ fn recording(name: String, folder: &str, bytes: Vec<u8>) -> Recording {
         "codex" => (APP_SERVER, Some(app_server(&messages))),
         "gemini" => (GEMINI, None),
         "acp" => (ACP, Some(acp(&messages))),
-        _ => panic!("{folder} is of no agent"),
+        _ => panic!("{folder} belongs to no agent"),
     };
     let mut told = messages.iter().filter_map(prompt_of);
     let mut words = |count: usize| {

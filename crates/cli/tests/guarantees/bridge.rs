@@ -77,13 +77,13 @@ async fn greet(session: &SessionHandle, reader: &mut Reader) {
         "serverInfo": { "name": "calc", "version": "1" } });
     let response = json!({ "jsonrpc": "2.0", "id": said["id"], "result": result });
     let command = answer(&request, &json!({ "mcp_response": response }));
-    session.send(command).await.expect("taken");
+    session.send(command).await.expect("accepted");
     let (request, said) = message(reader).await;
     assert_eq!(said, json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
     // The SDKs answer notifications like this; the agent must not see it.
     let response = json!({ "jsonrpc": "2.0", "id": 0, "result": {} });
     let command = answer(&request, &json!({ "mcp_response": response }));
-    session.send(command).await.expect("taken");
+    session.send(command).await.expect("accepted");
 }
 
 /// Waits until no relay of the session and no socket is left.
@@ -114,7 +114,7 @@ async fn the_clients_servers_serve_an_agent_that_cannot_host_them() {
     assert_eq!(said["method"], "tools/list");
     let tools = json!({ "tools": [{ "name": "add" }] });
     // A bare JSON-RPC reply, with an id chosen by the client.
-    session.send(answer(&list, &json!({ "id": 99, "result": tools }))).await.expect("taken");
+    session.send(answer(&list, &json!({ "id": 99, "result": tools }))).await.expect("accepted");
     // Two calls at once, answered in reverse order.
     let (first, one) = message(&mut reader).await;
     let (second, two) = message(&mut reader).await;
@@ -122,8 +122,8 @@ async fn the_clients_servers_serve_an_agent_that_cannot_host_them() {
     let empty = session.send(answer(&first, &json!({ "neither": true }))).await;
     assert_eq!(empty.expect_err("no answer").code, ErrorCode::InvalidMessage);
     let denied = Settlement::deny(second.as_str(), "no multiplying");
-    session.send(Command::Settle(denied)).await.expect("taken");
-    session.send(answer(&first, &json!({ "result": { "sum": 5 } }))).await.expect("taken");
+    session.send(Command::Settle(denied)).await.expect("accepted");
+    session.send(answer(&first, &json!({ "result": { "sum": 5 } }))).await.expect("accepted");
     let twice = session.send(answer(&first, &json!({ "result": {} }))).await;
     assert_eq!(twice.expect_err("settled").code, ErrorCode::RequestSettled);
     let heard: Value = serde_json::from_str(&told(&mut reader).await).expect("JSON");
@@ -141,7 +141,7 @@ async fn the_clients_servers_serve_an_agent_that_cannot_host_them() {
         method: "mcpMessage".to_owned(),
         args: vec![Json::of(&server), Json::of(&changed)],
     };
-    session.send(says("calc")).await.expect("taken");
+    session.send(says("calc")).await.expect("accepted");
     let unknown = session.send(says("other")).await.expect_err("refused");
     assert_eq!(unknown.code, ErrorCode::InvalidMessage);
     assert_eq!(told(&mut reader).await, changed.to_string());
@@ -237,7 +237,7 @@ async fn a_message_that_nobody_waits_for_is_settled() {
     let late = session.send(answer(&call, &json!({ "result": {} }))).await;
     assert_eq!(late.expect_err("settled").code, ErrorCode::RequestSettled);
     let (ping, _) = message(&mut reader).await;
-    session.send(Command::Settle(Settlement::allow(ping.as_str()))).await.expect("taken");
+    session.send(Command::Settle(Settlement::allow(ping.as_str()))).await.expect("accepted");
     // The cancelled call got no answer.
     assert_eq!(told(&mut reader).await, r#"{"id":5,"jsonrpc":"2.0","result":{}}"#);
     // A request that is open at the end of the session is denied, with the reason.
@@ -289,7 +289,7 @@ async fn a_long_message_passes_both_ways() {
     until(|| pool.used() == 0).await;
     let text = said["params"]["arguments"]["text"].as_str().expect("text");
     assert_eq!(text.len(), LONG);
-    session.send(answer(&call, &json!({ "result": { "text": text } }))).await.expect("taken");
+    session.send(answer(&call, &json!({ "result": { "text": text } }))).await.expect("accepted");
     assert_eq!(told(&mut reader).await, LONG.to_string());
     stop(&session).await;
 }
@@ -299,7 +299,7 @@ const LONG: usize = 5 << 20;
 async fn until(is_so: impl Fn() -> bool) {
     let begun = Instant::now();
     while !is_so() {
-        assert!(begun.elapsed() < PATIENCE, "it never is");
+        assert!(begun.elapsed() < PATIENCE, "the condition never holds");
         tokio::task::yield_now().await;
     }
 }

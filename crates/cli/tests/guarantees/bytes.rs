@@ -212,7 +212,7 @@ fn b3_endless_lines_take_bounded_memory() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "run by b3_endless_lines_take_bounded_memory in a process of its own"]
+#[ignore = "run by b3_endless_lines_take_bounded_memory in its own process"]
 async fn b3_inside_of_a_process_of_its_own() {
     let megabytes = rounds(200, 2048);
     let text = format!(

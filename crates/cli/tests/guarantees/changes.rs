@@ -65,7 +65,7 @@ async fn a_refused_change_changes_nothing() {
     prompt(&session, "/write file x").await;
     let request = reader.request().await;
     let deny = agentwire_protocol::Settlement::deny(request.as_str(), "no");
-    session.send(Command::Settle(deny)).await.expect("taken");
+    session.send(Command::Settle(deny)).await.expect("accepted");
     stop(&session).await;
     let kept = gateway.hub.record(session.id()).await.expect("a record").config;
     assert_eq!(kept.permission_mode, None);
@@ -85,7 +85,7 @@ async fn a_model_can_be_taken_back() {
         let usual = said(&mut reader).await;
         for (model, expected) in [(Some("other".to_owned()), "other"), (None, &*usual)] {
             let change = Configure { model: Some(model), ..Configure::default() };
-            configure(&session, change).await.expect("taken");
+            configure(&session, change).await.expect("accepted");
             prompt(&session, "/say {model}").await;
             assert_eq!(said(&mut reader).await, expected);
         }

@@ -108,7 +108,7 @@ impl Reader {
     pub(crate) async fn next(&mut self) -> Option<Event<'static>> {
         while self.ready.is_empty() {
             let batch = tokio::time::timeout(PATIENCE, self.cursor.next());
-            let batch = batch.await.expect("an event in time").expect("a log that reads")?;
+            let batch = batch.await.expect("an event in time").expect("the log can be read")?;
             self.ready.extend(batch.events().map(|(seq, line)| {
                 let line = std::str::from_utf8(line).expect("UTF-8");
                 let event = Event::from_json(line).expect("an event");
@@ -149,7 +149,7 @@ impl Reader {
 }
 
 pub(crate) async fn prompt(session: &SessionHandle, text: &str) {
-    session.send(Command::Prompt(Prompt::text(text))).await.expect("a prompt that is taken");
+    session.send(Command::Prompt(Prompt::text(text))).await.expect("the prompt is accepted");
 }
 
 pub(crate) async fn stop(session: &SessionHandle) -> SessionSummary {

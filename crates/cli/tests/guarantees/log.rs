@@ -40,7 +40,7 @@ async fn l3_churning_readers_see_every_event_once() {
                 let mut cursor = gateway.hub.events(&id, at).await.expect("a cursor");
                 for _ in 0..=dice.roll(6) {
                     let batch = tokio::time::timeout(PATIENCE, cursor.next()).await;
-                    match batch.expect("in time").expect("a log that reads") {
+                    match batch.expect("in time").expect("the log can be read") {
                         None => break 'joined,
                         Some(batch) => {
                             // It may also leave in the middle of a batch.
@@ -86,7 +86,7 @@ async fn l4_a_stalled_reader_slows_nobody() {
     let directives = "/blob 20000\n".repeat(rounds(400, 4000));
     let session = gateway.start("").await;
     let mut stalled = gateway.hub.events(session.id(), 0).await.expect("a cursor");
-    let first = stalled.next().await.expect("a log that reads").expect("the beginning");
+    let first = stalled.next().await.expect("the log can be read").expect("the beginning");
     prompt(&session, &directives).await;
     let mut healthy = Vec::new();
     for _ in 0..9 {
@@ -97,7 +97,7 @@ async fn l4_a_stalled_reader_slows_nobody() {
     }
     let summary = stop(&session).await;
     let mut at = first.first + first.count - 1;
-    while let Some(batch) = stalled.next().await.expect("a log that reads") {
+    while let Some(batch) = stalled.next().await.expect("the log can be read") {
         assert_eq!(batch.first, at + 1);
         at += batch.count;
     }
@@ -127,7 +127,7 @@ async fn l7_create_and_prompt_count_once() {
             tokio::spawn(async move {
                 let text = format!("/say turn {turn}");
                 let prompt = Prompt { message_id: Some(message.clone()), ..Prompt::text(text) };
-                let reply = session.send(Command::Prompt(prompt)).await.expect("taken");
+                let reply = session.send(Command::Prompt(prompt)).await.expect("accepted");
                 assert!(reply.get().contains(&message));
                 taken.fetch_add(1, Ordering::Relaxed);
             })
@@ -236,7 +236,7 @@ async fn l5_a_start_without_room_counts_for_nothing(gateway: &Gateway, data: &st
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "run by l5_a_full_disk_loses_nothing in a mount namespace of its own"]
+#[ignore = "run by l5_a_full_disk_loses_nothing in its own mount namespace"]
 async fn l5_inside_of_the_namespace() {
     if std::env::var_os("AGENTWIRE_TEST_NAMESPACE").is_none() {
         return;
@@ -271,7 +271,7 @@ async fn l5_inside_of_the_namespace() {
     assert_eq!(refused.expect_err("refused").code, ErrorCode::StorageFull);
     // Reading continues.
     let mut again = gateway.hub.events(session.id(), 0).await.expect("a cursor");
-    assert!(again.next().await.expect("a log that reads").is_some());
+    assert!(again.next().await.expect("the log can be read").is_some());
     let grown =
         std::process::Command::new("mount").args(["-o", "remount,size=200m"]).arg(&data).status();
     assert!(grown.expect("mount").success());

@@ -20,7 +20,7 @@ mod requests;
 mod restart;
 mod session_origin;
 mod sessions;
-#[expect(dead_code, unused_imports, reason = "each test program needs a part of it")]
+#[expect(dead_code, unused_imports, reason = "each test program uses a part of it")]
 #[path = "../shared/mod.rs"]
 mod shared;
 mod trust;

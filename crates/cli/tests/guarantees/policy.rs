@@ -271,7 +271,7 @@ async fn r_a_mode_that_is_configured_is_the_gateways() {
         Configure { permission_mode: Some("acceptEdits".to_owned()), ..Configure::default() },
         Configure { permission_mode: Some("bypassPermissions".to_owned()), ..Configure::default() },
     ] {
-        session.send(Command::Configure(change)).await.expect("taken");
+        session.send(Command::Configure(change)).await.expect("accepted");
         prompt(&session, "/write a x").await;
         let event = reader.until(|kind| matches!(kind, EventKind::RequestSettled(_))).await;
         let EventKind::RequestSettled(settled) = event.kind else { panic!("another kind") };

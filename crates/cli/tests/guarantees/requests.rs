@@ -87,7 +87,7 @@ async fn r1_a_wrong_session_or_an_unknown_id_changes_nothing() {
     assert_eq!(wrong.expect_err("refused").code, ErrorCode::RequestNotFound);
     let unknown = asks.send(Command::Settle(Settlement::allow("nothing"))).await;
     assert_eq!(unknown.expect_err("refused").code, ErrorCode::RequestNotFound);
-    asks.send(Command::Settle(Settlement::allow(id.as_str()))).await.expect("taken");
+    asks.send(Command::Settle(Settlement::allow(id.as_str()))).await.expect("accepted");
     assert!(matches!(reader.turn_end().await.kind, EventKind::TurnCompleted(_)));
     stop(&asks).await;
     stop(&other).await;
@@ -109,7 +109,7 @@ async fn r2_silence_never_allows() {
         reader.request().await;
         match ending {
             "interrupt" => drop(
-                session.send(Command::Interrupt { cancel_queued: false }).await.expect("taken"),
+                session.send(Command::Interrupt { cancel_queued: false }).await.expect("accepted"),
             ),
             "stop" => drop(stop(&session).await),
             "shutdown" => gateway.hub.shutdown().await,
@@ -155,7 +155,7 @@ async fn r3_the_answer_binds_to_what_was_shown() {
         updated_input: Some(changed.clone()),
         ..Settlement::allow(id.as_str())
     };
-    session.send(Command::Settle(right)).await.expect("taken");
+    session.send(Command::Settle(right)).await.expect("accepted");
     let settled = reader.until(|kind| matches!(kind, EventKind::RequestSettled(_))).await;
     let EventKind::RequestSettled(settled) = settled.kind else { panic!("another kind") };
     assert_eq!(settled.updated_input, Some(changed));
@@ -173,7 +173,7 @@ async fn r4_a_request_after_the_first_result_is_answered() {
     for file in ["a", "b"] {
         prompt(&session, &format!("/write {file} x")).await;
         let id = reader.request().await;
-        session.send(Command::Settle(Settlement::allow(id.as_str()))).await.expect("taken");
+        session.send(Command::Settle(Settlement::allow(id.as_str()))).await.expect("accepted");
         assert!(matches!(reader.turn_end().await.kind, EventKind::TurnCompleted(_)));
         assert!(gateway.home.path("work").join(file).exists());
     }
@@ -197,7 +197,7 @@ async fn r5_requests_of_nested_subagents_name_their_agent() {
     assert_eq!(Some(&raised.agent_id.to_string()), parents.last());
     let EventKind::RequestRaised(request) = raised.kind else { panic!("another kind") };
     let id = request.request_id.to_string();
-    session.send(Command::Settle(Settlement::allow(id.as_str()))).await.expect("taken");
+    session.send(Command::Settle(Settlement::allow(id.as_str()))).await.expect("accepted");
     assert!(matches!(reader.turn_end().await.kind, EventKind::TurnCompleted(_)));
     stop(&session).await;
 }
@@ -240,7 +240,10 @@ async fn limits_pause_and_ask() {
             // Each further step asks again.
             let mut id = id;
             loop {
-                session.send(Command::Settle(Settlement::allow(id.as_str()))).await.expect("taken");
+                session
+                    .send(Command::Settle(Settlement::allow(id.as_str())))
+                    .await
+                    .expect("accepted");
                 let next = reader
                     .until(|kind| {
                         is_limit(kind)
@@ -258,7 +261,7 @@ async fn limits_pause_and_ask() {
             }
         } else {
             let answer = Settlement::deny(id.as_str(), "enough");
-            session.send(Command::Settle(answer)).await.expect("taken");
+            session.send(Command::Settle(answer)).await.expect("accepted");
             let end = reader.turn_end().await;
             let EventKind::TurnFailed(failed) = end.kind else { panic!("{end:?}") };
             let wanted = if limit == "turns" { TurnFailure::MaxTurns } else { TurnFailure::Budget };

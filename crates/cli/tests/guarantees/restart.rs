@@ -50,7 +50,10 @@ fn l1_nothing_seen_is_lost_when_the_gateway_is_killed() {
     for (id, seen) in &sessions {
         let logged = home.run(&["logs", id, "--format", "jsonl"]);
         assert!(logged.status.success(), "{}", String::from_utf8_lossy(&logged.stderr));
-        assert!(logged.stdout.starts_with(seen), "a client of {id} saw what the log does not have");
+        assert!(
+            logged.stdout.starts_with(seen),
+            "a client of {id} saw events that are not in the log"
+        );
         let events: Vec<_> = std::str::from_utf8(&logged.stdout)
             .expect("UTF-8")
             .lines()
@@ -110,7 +113,7 @@ async fn l6_a_restart_closes_what_was_open() {
     let gateway = Gateway { hub, home };
     let mut cursor = gateway.hub.events(&id, 0).await.expect("a cursor");
     let mut events = Vec::new();
-    while let Some(batch) = cursor.next().await.expect("a log that reads") {
+    while let Some(batch) = cursor.next().await.expect("the log can be read") {
         for (_, line) in batch.events() {
             events.push(Event::from_json(std::str::from_utf8(line).expect("UTF-8")).expect("JSON"));
         }
@@ -170,7 +173,7 @@ async fn l6_holder() {
         .await
         .expect("a session");
     session.until(|summary| summary.open_requests > 0).await;
-    #[expect(clippy::print_stdout, reason = "this is how the test hears of it")]
+    #[expect(clippy::print_stdout, reason = "the parent test reads it")]
     {
         println!("waits {}", session.id());
     }

@@ -46,7 +46,7 @@ async fn a_session_has_the_id_it_is_given_and_no_other_has_it() {
     let again = gateway.hub.start(wanted(ID)).await.expect_err("taken");
     assert_eq!(again.code, ErrorCode::Conflict);
     for id in ["", "no-uuid", "11111111222243338444555555555555", "../../../etc/passwd"] {
-        let error = gateway.hub.start(wanted(id)).await.expect_err("no UUID");
+        let error = gateway.hub.start(wanted(id)).await.expect_err("not a UUID");
         assert_eq!(error.code, ErrorCode::InvalidMessage, "{id}");
     }
     // Of several starts at once, one succeeds.

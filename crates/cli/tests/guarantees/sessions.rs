@@ -37,7 +37,7 @@ async fn p4_an_interrupt_ends_the_turn() {
         if busy.starts_with("/ask") {
             reader.request().await;
         }
-        session.send(Command::Interrupt { cancel_queued: false }).await.expect("taken");
+        session.send(Command::Interrupt { cancel_queued: false }).await.expect("accepted");
         let end = reader.turn_end().await;
         let EventKind::TurnFailed(failed) = end.kind else { panic!("{busy}: {end:?}") };
         assert_eq!(failed.reason, TurnFailure::Interrupted, "{busy}");
@@ -61,9 +61,9 @@ async fn an_interrupt_may_give_up_what_waits() {
         let mut reader = gateway.reader(&session).await;
         reader.until(|kind| matches!(kind, EventKind::TurnStarted(_))).await;
         for id in &ids {
-            session.send(named("/say on", id)).await.expect("taken");
+            session.send(named("/say on", id)).await.expect("accepted");
         }
-        let reply = session.send(Command::Interrupt { cancel_queued }).await.expect("taken");
+        let reply = session.send(Command::Interrupt { cancel_queued }).await.expect("accepted");
         let reply: Value = reply.read().expect("JSON");
         let expected = match cancel_queued {
             false => json!({ "stillQueued": ids }),
@@ -135,7 +135,7 @@ async fn a_held_prompt_that_is_refused_is_told() {
     reader.turn_end().await;
     session.send(named("/say two", "no UUID")).await.expect("it waits");
     let id = reader.request().await;
-    session.send(Command::Settle(Settlement::allow(id.as_str()))).await.expect("taken");
+    session.send(Command::Settle(Settlement::allow(id.as_str()))).await.expect("accepted");
     let begun = reader.until(|kind| matches!(kind, EventKind::TurnStarted(_))).await;
     let EventKind::TurnStarted(turn) = begun.kind else { unreachable!() };
     assert_eq!(turn.message_ids, [Text::from("no UUID")]);
@@ -183,7 +183,7 @@ async fn p4_an_agent_that_ignores_everything_is_ended() {
     reader
         .until(|kind| matches!(kind, EventKind::StatusChanged(_) | EventKind::TurnStarted(_)))
         .await;
-    session.send(Command::Interrupt { cancel_queued: false }).await.expect("taken");
+    session.send(Command::Interrupt { cancel_queued: false }).await.expect("accepted");
     let summary = tokio::time::timeout(PATIENCE, session.ended()).await.expect("an end in time");
     assert_eq!(summary.state, SessionState::Ended);
 }
@@ -231,7 +231,7 @@ async fn model_and_mode_change_and_queries_are_answered() {
         approval_mode: Some(agentwire_protocol::ApprovalMode::AutoEdit),
         ..Configure::default()
     };
-    session.send(Command::Configure(change)).await.expect("taken");
+    session.send(Command::Configure(change)).await.expect("accepted");
     prompt(&session, "/say {model} {mode}").await;
     let end = reader.turn_end().await;
     let EventKind::TurnCompleted(turn) = end.kind else { panic!("{end:?}") };
@@ -279,7 +279,7 @@ async fn a_process_per_turn_is_one_session() {
     }
     prompt(&session, "slow").await;
     reader.until(|kind| matches!(kind, EventKind::TextChunk(_))).await;
-    session.send(Command::Interrupt { cancel_queued: false }).await.expect("taken");
+    session.send(Command::Interrupt { cancel_queued: false }).await.expect("accepted");
     let end = reader.turn_end().await;
     let EventKind::TurnFailed(failed) = end.kind else { panic!("{end:?}") };
     assert_eq!(failed.reason, TurnFailure::Interrupted);
@@ -333,7 +333,7 @@ async fn a_session_that_its_process_left_open_is_closed_by_whoever_looks() {
     record.owner = owner;
     record.summary.state = SessionState::Idle;
     let left = agentwire_sessions::store::Append { batch: None, record, keys: Vec::new() };
-    gateway.hub.log().store().append(&[&left]).expect("it is kept");
+    gateway.hub.log().store().append(&[&left]).expect("it is stored");
     let live = agentwire_sessions::store::Filter { live: true, ..Default::default() };
     let live = gateway.hub.sessions(live).await.expect("a list");
     assert_eq!(live.iter().map(|session| &session.id).collect::<Vec<_>>(), [one.id()]);

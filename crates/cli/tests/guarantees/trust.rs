@@ -91,7 +91,7 @@ impl Project<'_> {
         let session = self.gateway.hub.start(new).await.expect("a session");
         let mut reader = self.gateway.reader(&session).await;
         for _ in 0..before {
-            reader.next().await.expect("an event of before");
+            reader.next().await.expect("an earlier event");
         }
         (session, reader)
     }
@@ -110,7 +110,7 @@ async fn raised(reader: &mut Reader) -> RequestRaised<'static> {
 async fn answer(session: &SessionHandle, request: &RequestRaised<'_>, allow: bool) {
     let id = request.request_id.to_string();
     let answer = if allow { Settlement::allow(id) } else { Settlement::deny(id, "no") };
-    session.send(Command::Settle(answer)).await.expect("an answer that is taken");
+    session.send(Command::Settle(answer)).await.expect("the answer is accepted");
 }
 
 async fn completed(reader: &mut Reader) {

@@ -53,7 +53,7 @@ pub(crate) fn run(words: &[String]) -> ExitCode {
     let launcher = offline::launcher();
     if launcher.is_none() {
         eprintln!(
-            "this machine allows no network of its own: the programs are only told to stay here"
+            "this machine allows no separate network: only their settings keep the programs local"
         );
     }
     println!(

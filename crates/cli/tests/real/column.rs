@@ -42,7 +42,8 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
         let unknown: Vec<String> =
             place.models.unknown().iter().skip(known).map(|seen| seen.path.clone()).collect();
         known += unknown.len();
-        let asked = || (!unknown.is_empty()).then(|| format!("no model knows {unknown:?}"));
+        let asked =
+            || (!unknown.is_empty()).then(|| format!("the model server does not know {unknown:?}"));
         let error = error.or_else(asked);
         let outside = watch.as_ref().and_then(Watch::tried);
         let seconds = begun.elapsed().as_secs_f64();

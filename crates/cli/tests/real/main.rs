@@ -20,19 +20,19 @@
     clippy::print_stderr,
     clippy::print_stdout,
     clippy::unwrap_used,
-    reason = "a test that meets what it does not expect shall fail"
+    reason = "a test fails by panicking"
 )]
 
 mod agents;
 mod bench;
 #[path = "../../../dialects/tests/render/check.rs"]
 mod check;
-#[expect(dead_code, reason = "nothing but the SDKs is fetched here")]
+#[expect(dead_code, reason = "only the SDKs are installed here")]
 #[path = "../sdks/child.rs"]
 mod child;
 mod column;
 mod harness;
-#[expect(dead_code, reason = "nothing but the SDKs is fetched here")]
+#[expect(dead_code, reason = "only the SDKs are installed here")]
 #[path = "../sdks/install.rs"]
 mod install;
 mod matrix;
@@ -43,7 +43,7 @@ mod recording;
 mod results;
 mod scenarios;
 mod sdk;
-#[expect(dead_code, unused_imports, reason = "each test program needs a part of it")]
+#[expect(dead_code, unused_imports, reason = "each test program uses a part of it")]
 #[path = "../shared/mod.rs"]
 mod shared;
 #[expect(dead_code, reason = "a client of one session needs less")]

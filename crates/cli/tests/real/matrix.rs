@@ -60,7 +60,7 @@ pub(crate) fn run(words: &[String]) -> ExitCode {
     let launcher = offline::launcher();
     if launcher.is_none() {
         eprintln!(
-            "this machine allows no network of its own: what is tried beyond loopback is not seen"
+            "this machine allows no separate network: attempts to leave loopback go unnoticed"
         );
     }
     let found = Mutex::new(Found::new());
@@ -226,6 +226,6 @@ pub(crate) fn is_documented(document: &str, table: &str) -> bool {
         fs::write(&path, format!("{}{now}{}", &text[..begin], &text[end..])).expect("a file");
         return true;
     }
-    println!("docs/{document} has another matrix; AGENTWIRE_UPDATE=1 writes this one");
+    println!("docs/{document} has a different matrix; set AGENTWIRE_UPDATE=1 to write this one");
     false
 }

@@ -49,14 +49,14 @@ impl Watch {
         let now = unroutable();
         let packets = now - self.before.replace(now);
         if packets > 0 {
-            tried.push(format!("{packets} times a way to another machine was looked for"));
+            tried.push(format!("{packets} attempts to reach another machine"));
         }
         for socket in &self.names {
             let mut asked = [0; 512];
             socket.set_nonblocking(true).expect("a socket");
             while let Ok(count) = socket.recv(&mut asked) {
                 let name = String::from_utf8_lossy(&asked[12.min(count)..count]).into_owned();
-                tried.push(format!("the name {name:?} was asked for"));
+                tried.push(format!("the name {name:?} was looked up"));
             }
         }
         (!tried.is_empty()).then(|| tried.join(", "))

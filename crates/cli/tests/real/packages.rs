@@ -41,7 +41,7 @@ pub(crate) fn other_version() -> Option<String> {
 
 impl Package {
     const fn of(known: &Program, version: usize, program: &'static str) -> Self {
-        let Source::Npm(name) = known.source else { panic!("it is no package") };
+        let Source::Npm(name) = known.source else { panic!("not an npm package") };
         Self { name, version: known.tested[version], program }
     }
 

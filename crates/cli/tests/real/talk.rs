@@ -67,7 +67,7 @@ impl<'p> Talk<'p> {
 
     pub(crate) fn settle(&self, request: &str, answer: &Value) {
         let path = format!("/v1/sessions/{}/requests/{request}", self.id);
-        self.place.ask("POST", &path, answer).expect("it is taken");
+        self.place.ask("POST", &path, answer).expect("accepted");
     }
 
     pub(crate) fn prompt(&mut self, text: &str) {

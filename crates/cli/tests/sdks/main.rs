@@ -9,7 +9,7 @@
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,
-    reason = "a test that meets what it does not expect shall fail"
+    reason = "a test fails by panicking"
 )]
 
 mod child;
@@ -17,7 +17,7 @@ mod crawl;
 mod harness;
 mod install;
 mod recording;
-#[expect(dead_code, unused_imports, reason = "each test program needs a part of it")]
+#[expect(dead_code, unused_imports, reason = "each test program uses a part of it")]
 #[path = "../shared/mod.rs"]
 mod shared;
 mod types;

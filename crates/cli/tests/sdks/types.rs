@@ -139,7 +139,7 @@ export const frames: CommandFrame[] = [
   { command: "requests" },
   { command: "detach", sessionId: "" },
 ];
-// What is always told needs no question mark.
+// A field that is always sent needs no question mark.
 export const isComplete = (event: TextChunkEvent): boolean => event.isComplete;
 "#;
 

@@ -1,4 +1,4 @@
-//! The board, by its specification.
+//! The board, tested against its specification.
 
 use std::time::Instant;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::shared::{Answer, PATIENCE, Server};
 use crate::specified::{board as check, is_uuid};
 
-/// A session of the board, and its id.
+/// Creates a session of the board and returns its id.
 fn begin(server: &Server, prompt: &str) -> String {
     let created = server.post("/api/sessions", &json!({ "agentId": "demo", "prompt": prompt }));
     let names: Vec<&String> = created.as_object().expect("an object").keys().collect();
@@ -26,12 +26,12 @@ fn state(server: &Server, session: &str) -> String {
     shown["state"].as_str().expect("a state").to_owned()
 }
 
-/// The first state that is not `running`, and it stays so.
+/// The first state that is not `running`. It must not change after that.
 fn final_state(server: &Server, session: &str) -> String {
     let begun = Instant::now();
     let first = loop {
         match state(server, session).as_str() {
-            "running" => assert!(begun.elapsed() < PATIENCE, "it is never over"),
+            "running" => assert!(begun.elapsed() < PATIENCE, "it never ends"),
             other => break other.to_owned(),
         }
     };
@@ -44,7 +44,7 @@ fn cancel(server: &Server, session: &str) -> Answer {
     server.ask("POST", &format!("/api/sessions/{session}/cancel"), None)
 }
 
-/// All that is told, up to the end.
+/// All events up to the end.
 fn watched(server: &Server, session: &str) -> Vec<Value> {
     let mut socket = server.socket(&format!("/ws/sessions/{session}"));
     let told = std::iter::from_fn(|| socket.next());
@@ -84,7 +84,7 @@ fn a_session_is_done_after_its_turn_and_can_be_read_in_every_way() {
     assert_eq!(again["events"], json!(live));
     let part = page(&server, &session, 1, 2);
     assert_eq!(part, (live[1..3].to_vec(), live.len()));
-    // Past the end there is nothing.
+    // There is nothing past the end.
     for offset in [live.len(), live.len() + 1, 1 << 52] {
         assert_eq!(page(&server, &session, offset, 10), (Vec::new(), live.len()));
     }
@@ -93,7 +93,7 @@ fn a_session_is_done_after_its_turn_and_can_be_read_in_every_way() {
         let refused = server.ask("GET", &path, None);
         assert_eq!((refused.status, refused.code().as_str()), (400, "invalidMessage"), "{query}");
     }
-    // Read again when it is over: the same, and closed.
+    // A second reading after the end gives the same events, and closes.
     assert_eq!(watched(&server, &session), live);
     let nobody = "00000000-0000-4000-8000-000000000000";
     for path in [format!("/api/sessions/{nobody}"), format!("/api/sessions/{nobody}/events")] {
@@ -132,7 +132,8 @@ fn the_specifications_request_works_in_the_projects_directory() {
     }
 }
 
-/// However it ends, that is its state from the first on, also after a restart; and it has one end.
+/// However a session ends, that is its state from then on, even after a restart, and there is exactly one
+/// end.
 #[test]
 fn a_session_ends_as_its_turn_did() {
     let server = Server::start();
@@ -189,10 +190,10 @@ fn a_session_ends_as_its_turn_did() {
         if let Some(message) = message {
             assert_eq!(last["payload"]["message"], *message);
         }
-        // Whoever cancels what is over is told how it ended.
+        // Cancelling a session that has ended returns how it ended.
         let late = cancel(&server, session);
         assert_eq!((late.status, &late.json()["state"]), (200, &json!(*wanted)));
-        // §7.6: read back, it ends once, and so.
+        // §7.6: read back, it has one end, with the same reason.
         let file = server.work().join("board.jsonl");
         let lines: String = events.iter().map(|event| format!("{event}\n")).collect();
         std::fs::write(&file, lines).expect("a file");
@@ -262,7 +263,7 @@ fn a_socket_closes_with_a_reason() {
     let session = begin(&server, "/say one");
     let mut socket = server.socket(&format!("/ws/sessions/{session}"));
     assert_eq!(socket.farewell(), (1000, "the session is over".to_owned()));
-    // One of another front may go on for ever: it is done when its turn is.
+    // A session of another front may never end: for the board it is done when its turn is.
     let other = server.session("/say one");
     let mut socket = server.socket(&format!("/ws/sessions/{other}"));
     assert_eq!(socket.farewell(), (1000, "the session is over".to_owned()));
@@ -277,7 +278,7 @@ fn a_socket_closes_with_a_reason() {
     assert_eq!(socket.farewell(), (1001, "the server is stopping".to_owned()));
 }
 
-/// A connection on which nothing happens is taken for dead after a while.
+/// A silent connection would be considered dead after a while.
 #[test]
 fn a_watcher_of_a_quiet_session_is_asked_whether_it_is_there() {
     let server = Server::start();
@@ -294,14 +295,14 @@ fn pages_are_parts_of_one_list_however_long_it_is() {
     let lines: String = (0..2000).map(|number| format!("{number}\\n")).collect();
     let session = begin(&server, &format!("/say {lines}\n/hang"));
     server.until(&session, "turnStarted");
-    // Also while it grows.
+    // Also while the list grows.
     let begun = Instant::now();
     while page(&server, &session, 0, 1).1 < 2000 {
         assert!(begun.elapsed() < PATIENCE);
     }
     cancel(&server, &session);
     let told = watched(&server, &session);
-    // The agent says that it was interrupted.
+    // The agent reports the interrupt.
     assert_eq!(kinds(&told[2000..]), ["log", "cancelled"]);
     for (number, event) in told.iter().take(2000).enumerate() {
         assert_eq!(event["payload"]["line"], number.to_string());
@@ -320,7 +321,7 @@ fn pages_are_parts_of_one_list_however_long_it_is() {
     }
 }
 
-/// A page has 8 MiB, and one event whatever it has.
+/// A page holds up to 8 MiB, or a single event of any size.
 #[test]
 fn pages_are_bounded_in_bytes() {
     let server = Server::start();
@@ -362,13 +363,13 @@ fn a_request_that_is_sent_again_begins_nothing() {
     assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
     let session = ids[0].as_str().expect("an id");
     assert_eq!(final_state(&server, session), "done");
-    // Also once it is over.
+    // Also after it has ended.
     assert_eq!(begin("k"), json!({ "id": session, "state": "done" }));
     assert_ne!(begin("other")["id"], session);
     assert_eq!(kinds(&watched(&server, session)), ["log"]);
 }
 
-/// Whenever the end and the wish for it meet, the answer is how it ended.
+/// However a cancel and the end of the session overlap, the answer says how it ended.
 #[test]
 fn who_cancels_as_it_ends_is_told_how_it_ended() {
     let server = Server::start();
@@ -403,7 +404,7 @@ fn what_another_process_runs_is_cancelled_there() {
     assert_eq!(cancel(&server, &session).json()["state"], "cancelled");
 }
 
-/// Claude, as it was recorded: its turn is over while a subagent works on in the background and asks.
+/// Claude, as recorded: its turn ends while a subagent continues in the background and sends a request.
 const BACKGROUND: &str = r#"#!/bin/sh
 recorded=FIXTURE
 until_has() { while read -r line; do case "$line" in *"$1"*) return;; esac; done; }
@@ -417,7 +418,7 @@ sed -n 14,21p "$recorded"
 cat > /dev/null
 "#;
 
-/// A session whose turn is over, and the request of its subagent.
+/// A session whose turn has ended, and the request of its subagent.
 fn in_background(server: &Server) -> (String, String) {
     let created = server.post("/api/sessions", &json!({ "agentId": "claude", "prompt": "go" }));
     let session = created["id"].as_str().expect("an id").to_owned();
@@ -452,7 +453,7 @@ fn what_works_in_the_background_is_not_cut_off() {
 fn what_works_in_the_background_can_be_cancelled() {
     let server = background();
     let (session, _) = in_background(&server);
-    // What stops is never refused for its form.
+    // Commands that stop something are never refused for their form.
     let cancelled =
         server.ask("POST", &format!("/api/sessions/{session}/cancel"), Some(&json!({ "x": 1 })));
     assert_eq!(cancelled.json()["state"], "cancelled");
@@ -461,7 +462,7 @@ fn what_works_in_the_background_can_be_cancelled() {
     assert_eq!(kinds(&told).last(), Some(&"cancelled"), "{told:?}");
 }
 
-/// Whoever hears that it failed can read why.
+/// Whoever sees that a session failed can also read why.
 #[test]
 fn what_failed_has_its_error() {
     let server = Server::start();
@@ -469,12 +470,13 @@ fn what_failed_has_its_error() {
         let session = begin(&server, "/fail no model");
         let begun = Instant::now();
         while state(&server, &session) == "running" {
-            assert!(begun.elapsed() < PATIENCE, "it is never over");
+            assert!(begun.elapsed() < PATIENCE, "it never ends");
         }
         assert_eq!(kinds(&page(&server, &session, 0, 100).0).last(), Some(&"error"));
         assert_eq!(state(&server, &session), "failed");
     }
-    // Another front's goes on: whether that was its end is not known, but the socket says so much.
+    // A session of another front continues. It is unknown whether this was its end, but the close reason
+    // says that much.
     let other = server.session("/fail no model");
     let mut socket = server.socket(&format!("/ws/sessions/{other}"));
     let why = "the turn failed; the session waits for a prompt";

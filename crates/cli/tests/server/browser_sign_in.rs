@@ -1,4 +1,4 @@
-//! The page, and how a browser comes to it.
+//! The page, and how a browser is signed in to it.
 
 use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::shared::{PATIENCE, Server};
 
-/// A browser that notes what it is to open.
+/// A browser that records what it should open.
 fn browser(place: &Path, code: u8) {
     let folder = place.join("bin");
     std::fs::create_dir_all(&folder).expect("a directory");
@@ -66,7 +66,7 @@ fn a_browser_is_signed_in_once_and_no_secret_is_an_argument() {
             json!({ "ticket": ticket }).to_string().as_bytes(),
         )
     };
-    // What opens WebSockets signs nobody in, and the other way round.
+    // A ticket for WebSockets does not sign in, and a sign-in ticket opens no WebSocket.
     let other = server.post("/v1/tickets", &json!({}));
     assert_eq!(sign_in(other["ticket"].as_str().expect("a ticket")).code(), "unauthorized");
     let named = format!("agentwire, ticket.{ticket}");

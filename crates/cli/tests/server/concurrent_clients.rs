@@ -1,5 +1,5 @@
-//! Many clients at once, over the network: nothing is lost, doubled or done twice, and nobody pays for
-//! another. `AGENTWIRE_SOAK=1` runs them longer.
+//! Many clients at once, over the network: nothing is lost, doubled or done twice, and no client pays for
+//! another. `AGENTWIRE_SOAK=1` runs the tests longer.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -16,7 +16,7 @@ fn rounds(quick: usize, long: usize) -> usize {
     if std::env::var_os("AGENTWIRE_SOAK").is_some() { long } else { quick }
 }
 
-/// Numbers that look random and are the same each time.
+/// Pseudo-random numbers, the same in each run.
 struct Dice(u64);
 
 impl Dice {
@@ -27,14 +27,15 @@ impl Dice {
     }
 }
 
-/// L3: readers that join, leave and rejoin at random places each see exactly 1..N in order, however they
-/// read: from the log, as it is written, and across the seam.
+/// L3: readers that join, leave and rejoin at random points each see exactly 1..N in order, whether they
+/// read from the log, live, or across the transition.
 #[test]
 fn readers_that_churn_see_every_event_once() {
     const READERS: usize = 200;
     let steps = rounds(1000, 10_000);
     let server = Server::start();
-    // Something happens all the time, and no two events can be merged. It ends when it is allowed to.
+    // There is always something happening, and no two events can be merged. The turn ends when its last
+    // command is allowed.
     let prompt: String = (0..steps).map(|step| format!("/say {step}\n/sleep 1\n")).collect();
     let session = server.session(&format!("{prompt}/bash true"));
     server.until(&session, "turnStarted");
@@ -63,15 +64,15 @@ fn readers_that_churn_see_every_event_once() {
     assert!(seen.len() == READERS && seen.iter().all(|seen| *seen == last), "{seen:?}");
 }
 
-/// Reads to the end of the turn in pieces, and gives the number of its last event. Notes when it has
-/// come back a few times.
+/// Reads to the end of the turn in pieces and returns the number of its last event. Counts itself in
+/// `joined` at its fourth visit.
 fn churn(server: &Server, session: &str, mut dice: Dice, joined: &AtomicUsize) -> u64 {
     let (mut after, mut visits) = (0, 0);
     let path = format!("/v1/sessions/{session}");
     loop {
         visits += 1;
         joined.fetch_add(usize::from(visits == 4), Ordering::Relaxed);
-        // Mostly a few; now and then many, to come near the end again.
+        // Mostly a few events; sometimes many, to catch up with the end.
         let most = if dice.below(4) == 0 { 400 } else { 10 };
         let (wanted, from) = (1 + dice.below(most), after);
         let mut see = |event: &Value| {
@@ -100,17 +101,18 @@ fn churn(server: &Server, session: &str, mut dice: Dice, joined: &AtomicUsize) -
     }
 }
 
-/// L4: readers that never read slow nobody and cost little. What is sent is three times what they may
-/// cost together: it cannot be that it is kept for them.
+/// L4: readers that never read slow nobody down and cost little. The output is three times the memory they
+/// may cost together, so it cannot be buffered for them.
 #[test]
 fn readers_that_never_read_cost_little() {
     const STALLED: usize = 3;
     const COST: usize = 16 << 20;
-    // An event of a tool's result holds it twice.
+    // A tool result appears twice in its event.
     let blobs = rounds((3 * STALLED * COST).div_ceil(2_000_000), 240);
     let server = Server::start();
     let prompt = vec!["/blob 1000000"; blobs].join("\n");
-    // Twice without them: what a session takes anyway is then taken, and how much that varies is known.
+    // Twice without stalled readers: the first run includes one-time costs, and the difference shows the
+    // variation.
     let mut memory = Vec::new();
     for stalled in [0, 0, STALLED] {
         let session = server.session("/say ready");
@@ -122,7 +124,7 @@ fn readers_that_never_read_cost_little() {
             socket.until(|frame| frame["type"] == "turnCompleted");
         }
         server.post(&format!("/v1/sessions/{session}/prompt"), &json!({ "prompt": prompt }));
-        // All of them come to the end, though the others have taken next to nothing.
+        // All healthy readers reach the end, although the others have read next to nothing.
         let sent: Vec<usize> = thread::scope(|scope| {
             let readers: Vec<_> =
                 healthy.iter_mut().map(|socket| scope.spawn(|| read_turn(socket))).collect();
@@ -130,7 +132,7 @@ fn readers_that_never_read_cost_little() {
         });
         assert!(sent.iter().all(|sent| *sent > 3 * STALLED * COST), "{sent:?}");
         memory.push(resident(server.pid()));
-        // Now they read, and miss nothing.
+        // Now the stalled readers read, and miss nothing.
         for socket in &mut stalled {
             let mut next = 0;
             let mut turns = 0;
@@ -141,7 +143,7 @@ fn readers_that_never_read_cost_little() {
                 turns += usize::from(event["type"] == "turnCompleted");
             }
         }
-        // What is kept of it in memory goes with it.
+        // The session's buffers are freed with it.
         server.post(&format!("/v1/sessions/{session}/stop"), &json!({}));
     }
     let [first, second, after] = memory[..] else { panic!("three figures") };
@@ -150,13 +152,13 @@ fn readers_that_never_read_cost_little() {
     assert!(more <= STALLED * COST, "{STALLED} readers cost {more} bytes: {memory:?}");
 }
 
-/// Reads to the end of the turn, and gives how many bytes that was.
+/// Reads to the end of the turn and returns the number of bytes.
 fn read_turn(socket: &mut Socket) -> usize {
     let mut bytes = 0;
     loop {
         let text = socket.next().expect("one more frame");
         bytes += text.len();
-        // What is large is no end; to read it all as JSON takes long.
+        // A large frame is not the end; parsing all of it as JSON would take too long.
         if text.len() < 10_000 && text.contains("\"type\":\"turnCompleted\"") {
             return bytes;
         }
@@ -169,7 +171,7 @@ fn resident(pid: u32) -> usize {
     line.trim().trim_end_matches(" kB").parse::<usize>().expect("a figure") << 10
 }
 
-/// L7: what is sent several times, over connections that are cut, happens once.
+/// L7: a request that is sent several times over broken connections takes effect once.
 #[test]
 fn what_is_sent_again_happens_once() {
     let server = Server::start();
@@ -190,7 +192,7 @@ fn what_is_sent_again_happens_once() {
         server.post(&format!("/v1/sessions/{session}/prompt"), &json!({ "prompt": "/say last" }));
         let ran = std::fs::read_to_string(server.work().join(format!("ran-{round}")));
         assert_eq!(ran.expect("it ran"), "x\n");
-        // The turns are the first, the one that was sent again and again, and the last.
+        // The turns are the first one, the repeated one, and the last one.
         let mut turns = 0;
         let mut socket = server.socket(&format!("/v1/sessions/{session}/ws"));
         socket.until(|frame| {
@@ -203,7 +205,7 @@ fn what_is_sent_again_happens_once() {
             frame["type"] == "sessionEnded"
         });
         assert_eq!(ended["reason"], "completed");
-        // Though it is over, it is the session of that key.
+        // The key still leads to the session after it has ended.
         let again = server.insist(&mut dice, "/v1/sessions", &key, &create);
         assert_eq!(again["id"], session.as_str());
     }
@@ -212,7 +214,8 @@ fn what_is_sent_again_happens_once() {
 }
 
 impl Server {
-    /// Sends the same one to five times, cutting all connections but the last; gives that one's answer.
+    /// Sends the same request one to five times and closes all connections except the last. Returns the
+    /// last answer.
     fn insist(&self, dice: &mut Dice, path: &str, key: &str, body: &Value) -> Value {
         let body = body.to_string();
         let key =
@@ -229,7 +232,7 @@ impl Server {
         for _ in 0..dice.below(5) {
             let mut stream = self.stream();
             stream.write_all(text.as_bytes()).expect("it listens");
-            // Some hear the answer begin, some do not.
+            // Some connections are closed at once, some after the answer may have started.
             match dice.below(2) {
                 0 => drop(stream),
                 _ => cut.push(stream),
@@ -238,14 +241,14 @@ impl Server {
         let mut stream = self.stream();
         stream.write_all(text.as_bytes()).expect("it listens");
         let answer = crate::shared::read_answer(stream);
-        // An answer that was given before is told to whoever gives it again.
+        // A repeated answer to a request is told that it is already settled.
         let is_done = (200..300).contains(&answer.status) || answer.code() == "requestSettled";
         assert!(is_done, "{answer:?}");
         answer.json()
     }
 }
 
-/// R1: of many who answer a request one wins, and the others are told so.
+/// R1: of many answers to a request one wins, and the others get an error.
 #[test]
 fn one_of_many_answers_counts() {
     let rounds = rounds(20, 1000);

@@ -1,4 +1,4 @@
-//! A server over a damaged store: it starts, and gives all that is whole.
+//! A server with a damaged store starts, and serves everything that is intact.
 
 use rusqlite::Connection;
 use serde_json::Value;
@@ -19,7 +19,7 @@ fn a_damaged_session_harms_neither_the_server_nor_the_others() {
         assert!(file.execute(statement, [id]).expect("it is written") > 0, "{statement}");
     };
     let of = "session = (SELECT session FROM sessions WHERE id = ?1)";
-    // No text, and no line ends: pages would be no JSON.
+    // Neither UTF-8 nor line ends: pages would not be valid JSON.
     change(
         &format!(
             "UPDATE batches SET lines = CAST(replace(CAST(lines AS TEXT), char(10), char(255)) AS BLOB) \
@@ -62,7 +62,7 @@ fn a_damaged_session_harms_neither_the_server_nor_the_others() {
             }
         }
     }
-    // It works on.
+    // The server still works.
     let next = server.session("/say fine");
     server.until(&next, "turnCompleted");
     assert_eq!(server.stop(), Some(0));

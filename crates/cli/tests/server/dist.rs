@@ -1,4 +1,4 @@
-//! The unit and the container file: what they start is what there is.
+//! The systemd unit and the container file: what they start exists.
 
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
@@ -22,7 +22,7 @@ fn are_known(words: &[&str]) {
     assert!(words.contains(&"serve"), "{words:?}");
     for word in words.iter().filter(|word| word.starts_with('-')) {
         let is_known = help.split_whitespace().any(|known| known.trim_end_matches(',') == *word);
-        assert!(is_known, "{word} is no flag of serve");
+        assert!(is_known, "{word} is not a flag of serve");
     }
 }
 
@@ -32,9 +32,9 @@ fn the_unit_starts_the_server_and_leaves_the_rest_to_the_settings() {
     let started = unit.lines().find_map(|line| line.strip_prefix("ExecStart="));
     let words: Vec<&str> = started.expect("a command").split_whitespace().collect();
     assert!(words[0].ends_with("/agentwire"));
-    // Flags would win over the settings.
+    // Flags would take precedence over the settings.
     assert_eq!(words[1..], ["serve"]);
-    // Longer than the server takes to end.
+    // Longer than the server takes to stop.
     let patience = unit.lines().find_map(|line| line.strip_prefix("TimeoutStopSec="));
     assert!(patience.expect("a limit").parse::<u32>().expect("seconds") > 10);
 }
@@ -57,7 +57,7 @@ fn the_container_starts_the_server_as_a_plain_user() {
     }
 }
 
-/// As `Type=notify` has it.
+/// As `Type=notify` expects.
 #[test]
 fn systemd_hears_when_the_server_is_ready_and_when_it_stops() {
     let place = tempfile::tempdir().expect("a directory");
@@ -69,7 +69,7 @@ fn systemd_hears_when_the_server_is_ready_and_when_it_stops() {
     });
     let hear = || {
         let mut text = [0; 64];
-        let count = socket.recv(&mut text).expect("it tells");
+        let count = socket.recv(&mut text).expect("a notification");
         String::from_utf8_lossy(&text[..count]).into_owned()
     };
     assert_eq!(hear(), "READY=1");

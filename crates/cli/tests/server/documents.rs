@@ -1,11 +1,11 @@
-//! What the documents tell to paste does what they say.
+//! The commands in the documents do what the documents say.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::shared::{AGENTWIRE, Home, Server};
 
-/// The first block of commands after that heading.
+/// The first block of commands after this heading.
 fn block(document: &str, heading: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(document);
     let text = std::fs::read_to_string(path).expect("the document");
@@ -17,9 +17,9 @@ fn block(document: &str, heading: &str) -> String {
         .to_owned()
 }
 
-/// Pastes it where nothing is yet, and gives what is printed, and the home.
+/// Runs the block in a new home. Returns its output and the home.
 fn paste(block: &str, number: u32) -> (String, Home) {
-    // A loopback address that nobody else has: the ports are those of the document.
+    // A loopback address of its own, because the ports are those of the document.
     let own = std::process::id() * 4 + number;
     let address = format!("127.{}.{}.{}", 1 + (own >> 16) % 250, (own >> 8) & 255, 1 + own % 250);
     let settings = format!("[server]\nhttp = '{address}:8080'\ninsights = '{address}:8765'\n");

@@ -1,4 +1,5 @@
-//! What the gateway judges by cannot be taken away: not by arguments, variables or files of the machine.
+//! The gateway's means to judge calls cannot be removed: not by arguments, variables or files of the
+//! machine.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,10 +13,10 @@ fn start(server: &Server, agent: &str, config: &Value) -> Answer {
     server.ask("POST", "/v1/sessions", Some(&body))
 }
 
-/// It is refused, and the refusal has these words.
+/// Asserts that it is refused with a text that contains these words.
 fn refused(answer: &Answer, words: &[&str]) {
     assert_eq!((answer.status, &*answer.code()), (422, "unsupported"), "{words:?}: {answer:?}");
-    let told = answer.json()["detail"].as_str().expect("words").to_owned();
+    let told = answer.json()["detail"].as_str().expect("a text").to_owned();
     assert!(words.iter().all(|word| told.contains(word)), "{words:?}: {told}");
 }
 
@@ -64,7 +65,7 @@ fn arguments_and_variables_that_unguard_claude_are_refused_by_name() {
     ] {
         refused(&start(&server, "claude", &json!({ "env": { name: "1" } })), &[name, "env"]);
     }
-    // Others are Claude's to judge: here it starts, and fails.
+    // Claude judges all others: here it starts, and fails.
     let other = json!({ "nativeArgs": ["--effort=high"], "env": { "LANG": "C" } });
     assert_eq!(start(&server, "claude", &other).status, 201);
 }
@@ -103,7 +104,7 @@ fn arguments_in_the_settings_are_refused_like_those_of_a_session() {
         let server = Server::with_settings(&settings);
         refused(&start(&server, agent, &json!({})), &[&format!("[agents.{agent}]")]);
     }
-    // What starts the program has arguments of its own.
+    // Arguments of the launcher are not arguments of the agent.
     let settings = "[agents.gemini]\ncommand = ['/no/such/npx', '-y', 'package']\n\
                     [agents.codex]\nargs = ['-c', 'model_verbosity=low', '-mspecial-pass']\n\
                     command = '/no/such'\n";
@@ -113,7 +114,7 @@ fn arguments_in_the_settings_are_refused_like_those_of_a_session() {
     }
 }
 
-/// Files of an administrator's override what agentwire says to an agent.
+/// An administrator's files override what agentwire tells an agent.
 #[test]
 fn files_of_the_machine_that_unguard_are_found() {
     let settings = "[agents.gemini]\ncommand = '/no/such/gemini'\n";
@@ -124,18 +125,19 @@ fn files_of_the_machine_that_unguard_are_found() {
     });
     let blocked = json!({ "blockedTools": ["Bash"] });
     refused(&start(&server, "gemini", &blocked), &["system.json", "the rule Bash"]);
-    // Without a rule it may run: what it runs unasked is said to be so.
+    // Without a rule the agent may run; a warning says what runs unasked.
     assert_eq!(start(&server, "gemini", &json!({})).code(), "agentUnavailable");
 }
 
-/// A policy that allows tools runs them unasked; the client that starts a session sees that in its events.
+/// An administrator's policy that allows tools runs them unasked. The client that starts a session sees a
+/// warning in its events.
 #[test]
 fn a_session_begins_with_a_warning_of_a_policy_that_allows() {
     for (text, is_warned) in [(r#"{"adminPolicyPaths":["/p"]}"#, true), ("{}", false)] {
         let settings = "[agents.gemini]\ncommand = \"WORK/../home/gemini\"\n";
         let server = Server::set_up(&[], settings, |command, place| {
             let program = place.join("home/gemini");
-            // It ends before it has said a word: the warning is there all the same.
+            // It exits before it prints anything; the warning is still there.
             fs::write(&program, "#!/bin/sh\nexit 0\n").expect("a file");
             let mode = fs::Permissions::from_mode(0o755);
             fs::set_permissions(&program, mode).expect("a program");

@@ -1,4 +1,4 @@
-//! L7: a key means one effect, ever, on every front that has one.
+//! L7: a key has one effect, ever, on every front that supports keys.
 
 use std::thread;
 
@@ -17,7 +17,7 @@ impl Server {
         self.raw("POST", path, &headers, body.to_string().as_bytes())
     }
 
-    /// How often the session was started, and how many turns it began.
+    /// How often the session was started, and how many turns it started.
     fn starts_and_turns(&self, session: &str) -> (usize, usize) {
         let events = self.get(&format!("/v1/sessions/{session}/events?limit=10000"));
         let events = events["events"].as_array().expect("events");
@@ -41,7 +41,7 @@ fn a_session_goes_on_once_for_a_key() {
     let session = server.session("/say one");
     server.idle(&session, 1);
     let body = json!({ "agentType": "demo", "prompt": "/say two", "sessionId": session });
-    // At once, and one after the other.
+    // At the same time, and one after another.
     thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
@@ -62,7 +62,7 @@ fn a_session_goes_on_once_for_a_key() {
     assert_eq!(server.starts_and_turns(&session), (1, 2));
     let server = server.again();
     assert_eq!(repeat(&server), "ended");
-    // It runs again under another key, which is used then as well.
+    // Another key resumes it, and is then used, too.
     assert_eq!(server.keyed("/v1/sessions", "resumed", &body).status, 201);
     server.idle(&session, 3);
     assert_eq!(repeat(&server), "idle");
@@ -71,7 +71,7 @@ fn a_session_goes_on_once_for_a_key() {
     assert_eq!(server.starts_and_turns(&session), (2, 3));
 }
 
-/// A start that only changes the session is one, too.
+/// A start that only changes the session counts, too.
 #[test]
 fn a_key_without_a_prompt_counts_once() {
     let server = Server::start();
@@ -127,7 +127,7 @@ fn a_key_on_a_line_counts_once_as_well() {
     assert_eq!(server.starts_and_turns(&session), (1, 2));
 }
 
-/// The same key with other content is a mistake of the client's, on every front that takes a key.
+/// The same key with other content is an error of the client, on every front that supports keys.
 #[test]
 fn a_key_is_for_one_content() {
     let server = Server::start();
@@ -148,7 +148,7 @@ fn a_key_is_for_one_content() {
     assert_eq!(say("/say two").json()["repeated"], true);
     server.idle(&session, 2);
 
-    // A token has one set of keys, whichever way it comes.
+    // A token has one set of keys on all wires.
     let line = |text: &str| {
         let mut socket = server.socket(&format!("/v1/sessions/{session}/ws"));
         let start = json!({ "id": "s", "command": "start", "agentType": "demo", "prompt": text,
@@ -160,7 +160,7 @@ fn a_key_is_for_one_content() {
     assert_eq!(line("/say three")["error"]["code"], "conflict");
     assert_eq!(server.starts_and_turns(&session), (1, 2));
 
-    // To go on with a session by a start is a prompt under the same key.
+    // A start that continues a session is a prompt under the same key.
     let go_on = json!({ "agentType": "demo", "sessionId": session, "prompt": "/say four" });
     assert_eq!(server.keyed("/v1/sessions", "g", &go_on).status, 201);
     server.idle(&session, 3);

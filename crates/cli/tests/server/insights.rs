@@ -1,4 +1,4 @@
-//! The insights wire, by its specification, at both of its addresses.
+//! The insights wire, tested against its specification, at both of its addresses.
 
 mod page;
 mod requests;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use self::page::{Page, kinds};
 use crate::shared::Server;
 
-/// `session.create` word for word, in each mode, at each address.
+/// `session.create` exactly as specified, in each mode, at each address.
 #[test]
 fn a_session_is_created_in_every_mode() {
     let server = Server::start();
@@ -47,7 +47,7 @@ fn a_session_is_created_in_every_mode() {
     }
 }
 
-/// Lifecycle: each step in its order, then a follow-up, then the end.
+/// The life cycle: each step in order, then a follow-up, then the end.
 #[test]
 fn the_session_lifecycle() {
     let server = Server::start();
@@ -86,7 +86,7 @@ fn the_session_lifecycle() {
     server.until(session.as_str().expect("an id"), "sessionEnded");
 }
 
-/// Note 6: exactly what was used, at the specification's rates, over all turns.
+/// Note 6: the exact usage, at the specification's rates, over all turns.
 #[test]
 fn usage_is_the_sessions_so_far() {
     let server = Server::start();
@@ -105,7 +105,7 @@ fn usage_is_the_sessions_so_far() {
     }
 }
 
-/// The specification's codes, but for `INTERRUPT_FAILED`: no interrupt of the demo agent fails.
+/// The specification's codes, except `INTERRUPT_FAILED`: no interrupt of the demo agent fails.
 #[test]
 fn errors_have_the_specifications_codes() {
     let server = Server::start();
@@ -146,7 +146,7 @@ fn errors_have_the_specifications_codes() {
         "approved": true }),
     );
     assert_eq!(page.error(), "PERMISSION_RESPONSE_FAILED");
-    // What widens an agent's power needs more than to drive it.
+    // Giving an agent more power needs more than the scope `drive`.
     let token = server.verb(&["token", "create", "--scope", "drive"]);
     let token = token.lines().last().expect("a token").to_owned();
     let mut weak = Page::open_as(&server, &token);
@@ -162,7 +162,7 @@ fn errors_have_the_specifications_codes() {
     assert_eq!(weak.error(), "PERMISSION_MODE_CHANGE_FAILED");
 }
 
-/// A recording is shown as a page would have seen it, with what was asked.
+/// A recording is shown as a page would have seen it, with its requests.
 #[test]
 fn recordings_show_what_was_asked() {
     let server = Server::start();

@@ -1,4 +1,4 @@
-//! The client library over every way to a gateway, with the program itself at the other end.
+//! The client library over every transport, with the real program at the other end.
 
 mod attach;
 mod broken_connections;

@@ -1,4 +1,4 @@
-//! B3, P7: what is large is bounded together, keeps nobody from being answered, and is given back.
+//! B3, P7: large data is bounded in total, never keeps anyone from being answered, and its memory is freed.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -9,16 +9,16 @@ use serde_json::{Value, json};
 
 use crate::shared::{PATIENCE, Server};
 
-/// What everything large may take together.
+/// The limit for all large data together.
 const BOUND: usize = 512 << 20;
 
-/// Makes a session of Claude, which is a script here.
+/// Starts a session of Claude, which is a script here.
 pub(crate) fn claude(server: &Server) -> String {
     let created = server.post("/v1/sessions", &json!({ "agentType": "claude", "prompt": "x" }));
     created["id"].as_str().expect("an id").to_owned()
 }
 
-/// A figure of the server's own memory.
+/// A value of the server's memory in `/proc`.
 fn memory(server: &Server, name: &str) -> usize {
     let status = format!("/proc/{}/status", server.pid());
     let status = std::fs::read_to_string(status).expect("it runs");
@@ -32,7 +32,7 @@ fn grown(server: &Server, before: usize) {
     assert!(more <= BOUND, "{} MiB more than before", more >> 20);
 }
 
-/// Waits until the log has that much of a session.
+/// Waits until the log of a session has this many events.
 fn until_last(server: &Server, session: &str, last: u64) {
     let begun = Instant::now();
     while server.get(&format!("/v1/sessions/{session}"))["lastSeq"].as_u64() < Some(last) {
@@ -41,12 +41,12 @@ fn until_last(server: &Server, session: &str, last: u64) {
 }
 
 /// Lines of control characters, which grow most when they are written as JSON, from several agents at once:
-/// they are kept whole, and meanwhile everybody else is answered.
+/// they are stored whole, and meanwhile everyone else is answered.
 #[test]
 fn large_lines_leave_the_server_answering() {
     const AGENTS: usize = 4;
     const LINE: usize = 63 << 20;
-    /// A line's length in the log: base64, as a JSON string would be six times as long.
+    /// A line's length in the log: base64, because a JSON string would be six times as long.
     const STORED: usize = LINE.div_ceil(3) * 4;
     let server = Server::with_script(&format!(
         "#!/bin/sh\nhead -c {LINE} /dev/zero | tr '\\0' '\\001'\necho\ncat > /dev/null\n"
@@ -55,7 +55,7 @@ fn large_lines_leave_the_server_answering() {
     server.until(&quick, "turnCompleted");
     let before = memory(&server, "VmRSS");
     let sessions: Vec<String> = (0..AGENTS).map(|_| claude(&server)).collect();
-    // Each is answered before the lines are through: what works on them is not what answers.
+    // Each call is answered before the lines are processed: other threads do that work.
     let (mut is_answered, begun) = (false, Instant::now());
     while figure(&server, "agentwire_event_bytes_total{agent=\"claude\"}") < AGENTS * STORED {
         assert_eq!(server.raw("GET", "/healthz", &[], b"").status, 200);
@@ -65,7 +65,7 @@ fn large_lines_leave_the_server_answering() {
     }
     assert!(is_answered, "no call was answered while the lines were worked on");
     grown(&server, before);
-    // They are in the log, each whole.
+    // Each line is in the log, whole.
     for session in &sessions {
         let stored = stored(&server, session);
         let text = stored.find("\"base64\":\"").expect("in base64");
@@ -79,14 +79,14 @@ fn large_lines_leave_the_server_answering() {
     }
 }
 
-/// A figure that the server tells of itself.
+/// A value from the server's metrics.
 fn figure(server: &Server, name: &str) -> usize {
     let page = server.ask("GET", "/metrics", None).text;
     let value = page.lines().find_map(|line| line.strip_prefix(name)).expect("a figure");
     value.trim().parse::<f64>().expect("a number") as usize
 }
 
-/// The page with the event that carries a long line.
+/// The page with the event that contains a long line.
 fn stored(server: &Server, session: &str) -> String {
     let mut after = 0;
     loop {
@@ -102,7 +102,7 @@ fn stored(server: &Server, session: &str) -> String {
     }
 }
 
-/// Long pages, many at once: each has an event, and goes on where the last ended.
+/// Many long pages at once: each has at least one event and continues where the last one ended.
 #[test]
 fn long_pages_at_once_take_bounded_memory() {
     const READERS: usize = 60;
@@ -136,7 +136,7 @@ fn long_pages_at_once_take_bounded_memory() {
     grown(&server, before);
 }
 
-/// A server with the least budget, whose agent `claude` is that script.
+/// A server with the smallest budget, whose agent `claude` is this script.
 pub(crate) fn narrow(script: &str) -> Server {
     use std::os::unix::fs::PermissionsExt as _;
     let server = Server::with_settings(
@@ -149,7 +149,7 @@ pub(crate) fn narrow(script: &str) -> Server {
     server
 }
 
-/// Waits until so many bytes of events of Claude are in the log.
+/// Waits until the log contains this many bytes of Claude's events.
 fn until_bytes(server: &Server, bytes: usize) {
     let begun = Instant::now();
     while figure(server, "agentwire_event_bytes_total{agent=\"claude\"}") < bytes {
@@ -157,7 +157,7 @@ fn until_bytes(server: &Server, bytes: usize) {
     }
 }
 
-/// Large events that a page does not show hold nothing that the page itself waits for.
+/// Large events that a page does not show hold nothing that the page itself needs.
 #[test]
 fn a_page_passes_large_events_that_it_does_not_show() {
     const LINE: usize = 6 << 20;
@@ -176,12 +176,12 @@ fn a_page_passes_large_events_that_it_does_not_show() {
         let events = page["events"].as_array().expect("events");
         assert!(events.iter().all(|event| event["type"] != "other"), "it is not shown");
         let next = page["next"].as_u64().expect("a number");
-        assert!(next > after, "it does not go on");
+        assert!(next > after, "it does not continue");
         after = next;
     }
 }
 
-/// A client that does not read is not listened to: what it has said meanwhile gives way.
+/// A client that does not read is not read from either, and releases the budget of its unread message.
 #[test]
 fn a_client_that_does_not_read_gives_its_share_back() {
     const LINE: usize = 24 << 20;
@@ -193,10 +193,10 @@ fn a_client_that_does_not_read_gives_its_share_back() {
     server.until(&quick, "turnCompleted");
     let session = claude(&server);
     until_bytes(&server, LINE);
-    // It has begun to read the large event, and stops there.
+    // It has started to read the large event, and stops.
     let mut stream = server.upgraded(&format!("/v1/sessions/{session}/ws"));
-    stream.read_exact(&mut vec![0; 256 << 10]).expect("the large event begins");
-    // Its message takes all of the budget for clients.
+    stream.read_exact(&mut vec![0; 256 << 10]).expect("the large event starts");
+    // Its message takes the whole budget for clients.
     let mut message = vec![0x81, 0x80 | 127];
     message.extend((MESSAGE as u64).to_be_bytes());
     message.extend([0; 4]);
@@ -216,7 +216,7 @@ fn a_client_that_does_not_read_gives_its_share_back() {
     drop(stream);
 }
 
-/// Large messages that never end, many at once: they take little, and give way to one that is whole.
+/// Many large messages that never end: they take little memory, and give way to a complete one.
 #[test]
 fn half_messages_take_bounded_memory_and_give_way() {
     const HALVES: usize = 8;
@@ -254,12 +254,12 @@ fn half_messages_take_bounded_memory_and_give_way() {
         pour(&mut stream);
         halves.push(stream);
     }
-    // What is small waits for none of them.
+    // Small messages wait for none of them.
     server.post(&format!("/v1/sessions/{session}/interrupt"), &json!({}));
     let mut socket = server.socket(&format!("/v1/sessions/{session}/ws"));
     socket.say(&json!({ "id": 1, "command": "interrupt" }));
     socket.until(|frame| frame["id"] == 1);
-    // What is large and whole gets its turn.
+    // A large, complete message gets its turn.
     let prompt = format!("/say {}", "a".repeat(2 << 20));
     let path = format!("/v1/sessions/{session}/prompt");
     let begun = Instant::now();
@@ -276,7 +276,7 @@ fn half_messages_take_bounded_memory_and_give_way() {
     until_last(&server, &session, 4);
 }
 
-/// A message that does not say how long it gets holds what has come of it and no more: others need not wait.
+/// A message of unknown length holds only what has arrived of it, so others need not wait.
 #[test]
 fn a_body_of_unknown_length_holds_little() {
     let server = narrow("#!/bin/sh\ncat > /dev/null\n");
@@ -299,7 +299,7 @@ fn a_body_of_unknown_length_holds_little() {
     assert_eq!(held(), 1 << 20);
     server.post(&path, &json!({ "prompt": format!("/say {}", "a".repeat(200_000)) }));
     assert_eq!(figure(&server, "agentwire_in_flight_waits_total{pool=\"clients\"}"), 0);
-    // The rest of it comes, and grows.
+    // The rest arrives, and the share grows.
     stream.write_all(b"\r\n100000\r\n").expect("it listens");
     stream.write_all(&vec![b' '; 1 << 20]).expect("it listens");
     while held() < 8 << 20 {
@@ -311,7 +311,7 @@ fn a_body_of_unknown_length_holds_little() {
     }
 }
 
-/// When sessions are over and readers gone, the memory that they took is given back.
+/// When sessions have ended and readers are gone, their memory is freed.
 #[test]
 fn memory_comes_back_after_load() {
     let sessions = if std::env::var_os("AGENTWIRE_SOAK").is_some() { 1000 } else { 150 };
@@ -350,14 +350,14 @@ fn memory_comes_back_after_load() {
     }
 }
 
-/// Answers that take as much as they can to be checked, from several sessions at once: everybody else is
-/// answered meanwhile, and the memory stays bounded. (That a session whose answer is checked can be
-/// interrupted and stopped is shown without a clock beside the check itself.)
+/// Answers that are as expensive to check as possible, from several sessions at once: everyone else is
+/// answered meanwhile, and the memory stays bounded. (A test next to the check itself shows, without
+/// timing, that a session can be interrupted and stopped while its answer is checked.)
 #[test]
 fn hostile_answers_leave_the_server_answering() {
     use std::os::unix::fs::PermissionsExt as _;
     const AGENTS: usize = 4;
-    /// Says what stands in the file that the prompt names, as an answer.
+    /// Sends the content of the file `answer` as its answer.
     const SCRIPT: &str = r#"#!/bin/sh
 while read -r line; do
     id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
@@ -410,7 +410,7 @@ done
             assert_eq!(server.raw("GET", "/healthz", &[], b"").status, 200);
             server.post(&format!("/v1/sessions/{quick}/interrupt"), &json!({}));
             let failed = server.until(session, "turnFailed");
-            let failed = failed.last().expect("an event")["error"].as_str().expect("words");
+            let failed = failed.last().expect("an event")["error"].as_str().expect("a text");
             assert!(failed.contains("no answer matched the output format"), "{failed}");
             assert!(failed.len() < 2000, "{failed}");
         }

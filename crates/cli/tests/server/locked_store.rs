@@ -1,4 +1,4 @@
-//! A store that another process holds: only what has to write waits.
+//! A store that another process has locked: only writes wait.
 
 use rusqlite::Connection;
 use serde_json::json;
@@ -15,7 +15,7 @@ fn a_store_that_takes_nothing_stops_no_call_that_reads() {
     let file = Connection::open(server.data().join("agentwire.db")).expect("a database");
     file.execute_batch("BEGIN IMMEDIATE").expect("the lock");
     std::thread::scope(|scope| {
-        // They wait for the store, more of them than there are threads that serve.
+        // They wait for the store. There are more of them than serving threads.
         let waiting = (0..16).map(|_| {
             let prompt = json!({ "agentType": "demo", "prompt": "/say late" });
             let server = &server;
@@ -30,10 +30,10 @@ fn a_store_that_takes_nothing_stops_no_call_that_reads() {
             assert!(server.get("/v1/sessions")["sessions"].as_array().expect("a list").len() >= 2);
             assert_eq!(server.ask("GET", "/metrics", None).status, 200);
         }
-        file.execute_batch("ROLLBACK").expect("it lets go");
+        file.execute_batch("ROLLBACK").expect("the lock is released");
         for call in waiting {
             let status = call.join().expect("an answer");
-            // It was kept in the end, or refused with a word to try again.
+            // It was stored in the end, or refused with the advice to retry.
             assert!([201, 429, 503, 507].contains(&status), "{status}");
         }
     });

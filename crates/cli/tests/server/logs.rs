@@ -1,4 +1,4 @@
-//! What the server tells on stderr.
+//! What the server logs to stderr.
 
 use std::io::{Read as _, Write as _};
 
@@ -30,7 +30,7 @@ fn a_log_of_json_tells_what_happened_and_no_secret() {
     let headers = [("sec-websocket-protocol", named.as_str())];
     drop(server.socket_at(&server.http, "/rpc", &headers).expect("it opens"));
     server.post(&format!("/v1/sessions/{session}/stop"), &json!({}));
-    // Over a socket too.
+    // Over a WebSocket, too.
     let other = server.session("/bash true");
     let mut socket = server.socket(&format!("/v1/sessions/{other}/ws"));
     let asked = socket.until(|frame| frame["type"] == "requestRaised")["requestId"].clone();
@@ -51,7 +51,7 @@ fn a_log_of_json_tells_what_happened_and_no_secret() {
     let found = |wanted: &[(&str, Value)]| {
         let fits = |line: &&Value| wanted.iter().all(|(name, value)| line[*name] == *value);
         let found = told.iter().find(fits);
-        found.unwrap_or_else(|| panic!("nothing tells {wanted:?}: {said}"))
+        found.unwrap_or_else(|| panic!("no line has {wanted:?}: {said}"))
     };
     let info = || ("level", json!("INFO"));
     found(&[info(), ("message", json!("ready"))]);
@@ -99,7 +99,7 @@ fn a_log_of_json_tells_what_happened_and_no_secret() {
     assert!(request["ms"].is_u64(), "{request}");
 }
 
-/// Flags win over the environment, that over the file.
+/// Flags take precedence over the environment, and the environment over the file.
 #[test]
 fn settings_say_how_much_is_told_and_how() {
     let is_json = |server: Server, marks: bool| {
@@ -107,7 +107,7 @@ fn settings_say_how_much_is_told_and_how() {
         let mut told = said.lines().filter(|line| line.contains("stopping"));
         match told.next() {
             Some(line) => assert_eq!(line.starts_with('{'), marks, "{said}"),
-            None => panic!("nothing is told: {said}"),
+            None => panic!("nothing was logged: {said}"),
         }
     };
     let file = "[server]\nlog_level = 'info'\nlog_format = 'json'\n";
@@ -121,7 +121,7 @@ fn settings_say_how_much_is_told_and_how() {
     assert_eq!(said.lines().count(), 1, "only that it is ready: {said}");
 }
 
-/// The file sets where to listen, by which names, and for how many; flags win.
+/// The file sets addresses, host names and the connection limit; flags take precedence.
 #[test]
 fn the_server_runs_as_its_settings_say() {
     let file = "[server]\nhttp = '127.0.0.2:0'\ninsights = '127.0.0.3:0'\n\
@@ -137,7 +137,7 @@ fn the_server_runs_as_its_settings_say() {
         server.raw("GET", "/v1/status", &headers, b"").status
     };
     assert_eq!((ask("agents.example:1"), ask("other.example:1")), (200, 403));
-    // As many as may be connected, each with a token, and one more.
+    // As many authenticated connections as allowed, and one more.
     let mut held = Vec::new();
     for _ in 0..100 {
         let mut stream = server.stream();
@@ -146,7 +146,7 @@ fn the_server_runs_as_its_settings_say() {
         );
         stream.write_all(head.as_bytes()).expect("it listens");
         let mut first = [0; 12];
-        // Whoever asked before may not have gone yet.
+        // An earlier connection may not be closed yet.
         if stream.read_exact(&mut first).is_ok() && &first == b"HTTP/1.1 200" {
             held.push(stream);
         }

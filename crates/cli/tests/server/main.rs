@@ -1,4 +1,4 @@
-//! `agentwire serve`, the program itself, over real sockets.
+//! `agentwire serve`, the real program, over real sockets.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -23,7 +23,7 @@ mod logs;
 mod operations;
 mod request_forms;
 mod sessions;
-#[expect(dead_code, unused_imports, reason = "each test program needs a part of it")]
+#[expect(dead_code, unused_imports, reason = "each test program uses a part of it")]
 #[path = "../shared/mod.rs"]
 mod shared;
 mod slow_directory;

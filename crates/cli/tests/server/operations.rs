@@ -1,4 +1,4 @@
-//! What the server tells of itself: figures, and the documents that name them.
+//! The server's metrics, and the documents that list them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 
 use crate::shared::{PATIENCE, Server};
 
-/// Figures as they are read by a strict reader of the format.
+/// Metrics, read by a strict parser of the format.
 #[derive(Debug, Default)]
 pub(crate) struct Figures {
-    /// Family: kind.
+    /// Type by family.
     pub(crate) families: BTreeMap<String, String>,
-    /// Name and labels, as they stand in the text: value.
+    /// Value by name and labels, as written.
     pub(crate) samples: BTreeMap<String, f64>,
 }
 
@@ -32,7 +32,7 @@ impl Figures {
         assert!(text.ends_with('\n'));
         for line in text.lines() {
             if let Some(rest) = line.strip_prefix("# HELP ") {
-                let (name, help) = rest.split_once(' ').expect("a name and words");
+                let (name, help) = rest.split_once(' ').expect("a name and a text");
                 assert!(is_name(name) && help.ends_with('.'), "{line}");
                 helped = name.to_owned();
             } else if let Some(rest) = line.strip_prefix("# TYPE ") {
@@ -42,7 +42,7 @@ impl Figures {
                 assert_eq!(kind == "counter", name.ends_with("_total"), "{line}");
                 family = name.to_owned();
                 let before = figures.families.insert(name.to_owned(), kind.to_owned());
-                assert_eq!(before, None, "{name} comes twice");
+                assert_eq!(before, None, "{name} appears twice");
             } else {
                 let (name, value) = sample(line);
                 let bare = name.split('{').next().expect("a name");
@@ -52,8 +52,8 @@ impl Figures {
                         .any(|end| bare.strip_suffix(end) == Some(&family)),
                     _ => bare == family,
                 };
-                assert!(fits, "{line} stands under {family}");
-                assert_eq!(figures.samples.insert(name, value), None, "{line} comes twice");
+                assert!(fits, "{line} is under {family}");
+                assert_eq!(figures.samples.insert(name, value), None, "{line} appears twice");
             }
         }
         figures.check_histograms();
@@ -85,12 +85,12 @@ impl Figures {
         self.samples.get(name).copied().unwrap_or(0.0)
     }
 
-    /// All samples whose name begins so.
+    /// The sum of all samples whose name starts like this.
     fn sum(&self, start: &str) -> f64 {
         self.samples.iter().filter(|(name, _)| name.starts_with(start)).map(|(_, it)| it).sum()
     }
 
-    /// Names of labels, by family.
+    /// Label names by family.
     fn labels(&self) -> BTreeMap<String, BTreeSet<String>> {
         let mut labels: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for sample in self.samples.keys() {
@@ -104,7 +104,7 @@ impl Figures {
     }
 }
 
-/// `name{label="value",…} number`, and nothing else.
+/// Parses `name{label="value",…} number`, and nothing else.
 fn sample(line: &str) -> (String, f64) {
     let (name, value) = line.rsplit_once(' ').expect("a value");
     let value: f64 = value.parse().unwrap_or_else(|_| panic!("{line}"));
@@ -136,7 +136,7 @@ fn is_name(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// Waits until the figures fit: what is counted last may come a moment after what clients see.
+/// Waits until the metrics fit: the last counts may lag a moment behind what clients see.
 fn until(server: &Server, fits: impl Fn(&Figures) -> bool) -> Figures {
     let begun = Instant::now();
     loop {
@@ -161,7 +161,7 @@ fn figures_are_those_of_what_was_done() {
     assert_eq!(figures.get("agentwire_events_total{agent=\"demo\"}"), 0.0);
     assert_eq!(figures.get("agentwire_sessions{agent=\"demo\",state=\"idle\"}"), 0.0);
     let session = server.session("/usage 1000 200 30 4\n/bash true\n/ask Which? | a | b\n/say x");
-    // A permission waits.
+    // A permission request is open.
     let request = server.until(&session, "requestRaised").pop().expect("a request");
     let figures = until(&server, |figures| {
         figures.get("agentwire_sessions{agent=\"demo\",state=\"waitingPermission\"}") == 1.0
@@ -215,7 +215,7 @@ fn figures_are_those_of_what_was_done() {
     assert_eq!(cost, (1000.0 * 300.0 + 200.0 * 1500.0 + 30.0 * 30.0 + 4.0 * 375.0) / 1e8);
     let bytes = figures.get("agentwire_event_bytes_total{agent=\"demo\"}");
     let kept: usize = events.iter().map(|event| event.to_string().len() + 1).sum();
-    // The log keeps the order of fields and the agent's own spelling, which a value does not.
+    // The log keeps the order of fields and the agent's own spelling, which a `Value` does not.
     assert!(bytes > 0.5 * kept as f64 && bytes < 2.0 * kept as f64, "{bytes} of {kept}");
     for (name, value) in [
         (spent("input").as_str(), 1000.0),
@@ -252,7 +252,7 @@ fn figures_are_those_of_what_was_done() {
         assert_eq!(figures.get(name), value, "{name}: {figures:#?}");
     }
     assert!(figures.get("agentwire_commit_seconds_count") >= 3.0);
-    // The socket waited for what came after the permission.
+    // The WebSocket waited for the events after the permission.
     assert!(figures.get("agentwire_delivery_seconds_count") >= 1.0, "{figures:#?}");
     for name in [
         "agentwire_store_bytes",
@@ -298,7 +298,7 @@ fn what_is_open_is_counted_down_however_it_ends() {
     assert_eq!(figures.sum("agentwire_sessions_ended_total{"), 4.0, "{figures:#?}");
 }
 
-/// The table of docs/operations.md is what the server gives, no more and no less.
+/// The table in docs/operations.md lists exactly what the server reports.
 #[test]
 fn the_table_of_figures_is_true() {
     let server = Server::start();

@@ -1,11 +1,11 @@
-//! What a request may look like: what stops is taken in any form, limits are cut down, and what is not
-//! known of a query is passed over.
+//! Forms of requests: commands that stop something are accepted in any form, limits are reduced, and
+//! unknown query parameters are ignored.
 
 use serde_json::{Value, json};
 
 use crate::shared::{Answer, Server};
 
-/// Posts these bytes as that type, if any.
+/// Posts this body with this content type, if any.
 fn post(server: &Server, path: &str, kind: Option<&str>, body: &str) -> Answer {
     let bearer = format!("Bearer {}", server.token);
     let mut headers = vec![("authorization", &*bearer)];
@@ -40,7 +40,7 @@ fn what_stops_is_taken_in_any_form() {
         let answer = post(&server, &format!("/api/sessions/{board}/cancel"), kind, body);
         assert_eq!(answer.json()["state"], "cancelled", "{kind:?} {body}");
     }
-    // On a socket, and over JSON-RPC.
+    // Over a WebSocket, and over JSON-RPC.
     let session = server.session("/hang");
     server.until(&session, "turnStarted");
     let mut socket = server.socket(&format!("/v1/sessions/{session}/ws"));
@@ -56,7 +56,7 @@ fn what_stops_is_taken_in_any_form() {
         assert!(reply.get("error").is_none(), "{method}: {reply}");
     }
     server.until(&session, "sessionEnded");
-    // What begins something is refused all the same.
+    // Requests that start something are still refused.
     let body = json!({ "agentType": "demo", "prompt": "/say hi", "why": "?" });
     assert_eq!(server.ask("POST", "/v1/sessions", Some(&body)).status, 400);
     assert_eq!(post(&server, "/v1/sessions", Some("text/plain"), &body.to_string()).status, 415);
@@ -119,13 +119,13 @@ fn a_start_with_the_id_of_a_session_that_waits_goes_on_with_it() {
     assert_eq!((answer.status, &answer.json()["id"]), (201, &json!(session)));
     while texts().0 < 2 {}
     assert_eq!(texts(), (2, 1));
-    // With another model, but with no other limits: it runs.
+    // With another model, but without other limits, it runs.
     assert_eq!(start(json!({ "config": { "model": "other" } })).status, 201);
     while texts().0 < 3 {}
     assert_eq!(server.get(&format!("/v1/sessions/{session}"))["model"], "other");
     assert_eq!(start(json!({ "config": { "maxTurns": 9 } })).code(), "conflict");
     assert_eq!(start(json!({ "agentType": "claude" })).code(), "conflict");
-    // Sent twice, it counts once, also while it works.
+    // Sent several times, it counts once, even while it runs.
     let bearer = format!("Bearer {}", server.token);
     let headers = [
         ("authorization", &*bearer),
@@ -140,7 +140,8 @@ fn a_start_with_the_id_of_a_session_that_waits_goes_on_with_it() {
     assert_eq!(start(json!({})).code(), "conflict");
 }
 
-/// What is JSON is never called otherwise: a wrong type is reported with the path of the field, on every wire.
+/// Valid JSON is never reported as invalid JSON: a wrong type is reported with the path of the field, on
+/// every wire.
 #[test]
 fn a_wrong_type_is_told_by_the_path_of_the_field() {
     let server = Server::start();
@@ -190,7 +191,7 @@ fn a_wrong_type_is_told_by_the_path_of_the_field() {
     ] {
         let answer = server.ask(method, path, Some(&body));
         assert_eq!((answer.status, &*answer.code()), (400, "invalidMessage"), "{body}");
-        let told = answer.json()["detail"].as_str().expect("words").to_owned();
+        let told = answer.json()["detail"].as_str().expect("a text").to_owned();
         assert!(told.contains(&format!("{field}: ")), "{body}: {told}");
         let mut frame = body.clone();
         frame["id"] = json!("f");
@@ -202,7 +203,7 @@ fn a_wrong_type_is_told_by_the_path_of_the_field() {
         socket.say(&frame);
         let error = socket.until(|frame| frame["id"] == "f")["error"].clone();
         assert_eq!(error["code"], "invalidMessage", "{frame}: {error}");
-        let told = error["message"].as_str().expect("words");
+        let told = error["message"].as_str().expect("a text");
         assert!(told.contains(&format!("{field}: ")), "{frame}: {told}");
     }
     let mut rpc = server.socket("/rpc");
@@ -230,7 +231,7 @@ fn a_wrong_type_is_told_by_the_path_of_the_field() {
     assert_eq!(server.ask("POST", "/v1/sessions", Some(&body)).status, 201);
 }
 
-/// A denial is taken whatever it was shown; an allow that says more than an allow can is not.
+/// A denial is accepted whatever it was shown. An allow with fields that an allow cannot have is not.
 #[test]
 fn a_denial_is_never_refused_for_its_form() {
     let server = Server::start();
@@ -250,7 +251,8 @@ fn a_denial_is_never_refused_for_its_form() {
     assert_eq!(settled.last().expect("an event")["outcome"], "denied");
 }
 
-/// What no process can be started with is refused by the path of the field, before anything starts.
+/// Values with which no process can be started are refused with the path of the field, before anything
+/// starts.
 #[test]
 fn variables_and_texts_that_no_process_can_have_are_refused() {
     let server = Server::start();
@@ -276,13 +278,13 @@ fn variables_and_texts_that_no_process_can_have_are_refused() {
                 (400, "invalidMessage"),
                 "{config}"
             );
-            let detail = answer.json()["detail"].as_str().expect("words").to_owned();
+            let detail = answer.json()["detail"].as_str().expect("a text").to_owned();
             assert!(detail.contains(path), "{config}: {detail}");
         }
     }
 }
 
-/// What a client says does not come back whole in what it is refused with.
+/// A refusal does not repeat a long value in full.
 #[test]
 fn a_refusal_is_short_however_long_the_name() {
     let server = Server::start();

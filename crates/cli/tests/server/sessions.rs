@@ -91,14 +91,14 @@ fn pages_streams_and_sockets_give_the_same_bytes() {
         for (event, told) in paged.iter().zip(&told) {
             assert_eq!(event, &serde_json::from_str::<Value>(told).expect("JSON"));
         }
-        // From the middle on.
+        // From the middle.
         let (middle, _) = streamed[streamed.len() / 2];
         let rest = stream(&server, &path, Some(middle));
         assert_eq!(rest, streamed[streamed.len() / 2 + 1..]);
     }
     let last =
         server.get(&format!("/v1/sessions/{session}"))["lastSeq"].as_u64().expect("a number");
-    // A reader of a session that is over need not come back.
+    // A reader of a session that has ended need not reconnect.
     let path = format!("/v1/sessions/{session}/events");
     let bearer = format!("Bearer {}", server.token);
     let headers = [
@@ -112,7 +112,7 @@ fn pages_streams_and_sockets_give_the_same_bytes() {
     assert_eq!(server.get(&format!("{path}?after={last}"))["resume"], "exact");
 }
 
-/// The events of a stream up to its end: their ids and data.
+/// The ids and data of a stream's events, up to its end.
 fn stream(server: &Server, path: &str, after: Option<u64>) -> Vec<(u64, String)> {
     let mut stream = server.stream();
     let after = after.map(|after| format!("last-event-id: {after}\r\n")).unwrap_or_default();
@@ -187,7 +187,7 @@ fn what_is_said_again_counts_once() {
     let events = server.until(session, "sessionEnded");
     let turns = events.iter().filter(|event| event["type"] == "turnStarted");
     assert_eq!(turns.count(), 2);
-    // Also once it is over, and after a restart.
+    // Also after the session has ended, and after a restart.
     let prompt = |server: &Server, id: &str| {
         let body = json!({ "prompt": "/say {turns}", "messageId": id });
         server.ask("POST", &format!("/v1/sessions/{session}/prompt"), Some(&body))
@@ -199,7 +199,7 @@ fn what_is_said_again_counts_once() {
     assert_eq!(server.get("/v1/sessions")["sessions"].as_array().map(Vec::len), Some(1));
 }
 
-/// Whoever stops a session hears how it ended, whatever it was doing.
+/// The answer to a stop says how the session ended, whatever it was doing.
 #[test]
 fn a_stop_is_answered_when_the_session_is_over() {
     let server = Server::start();
@@ -293,7 +293,7 @@ fn what_is_wrong_gets_a_code_and_a_sentence() {
     }
 }
 
-/// A key makes a request count once, and changes nothing in what becomes of it.
+/// A key makes a request count once, and does not change its result.
 #[test]
 fn an_agent_that_does_not_start_is_told_with_a_key_too() {
     let server = Server::with_script("#!/no/such/interpreter\n");
@@ -317,11 +317,11 @@ fn what_a_body_says_is_heard() {
     let waits = server.post(&place("prompt"), &json!({ "prompt": "/say late" }));
     let done = server.post(&place("interrupt"), &json!({ "cancelQueued": true }));
     assert_eq!(done["cancelled"], json!([waits["messageId"]]), "{done}");
-    // No body is as good as an empty one.
+    // A missing body is the same as an empty one.
     for _ in 0..2 {
         assert_eq!(server.ask("POST", &place("interrupt"), None).status, 200);
     }
-    // What the agent cannot take is refused in its own name.
+    // The refusal of an unsupported query names the agent.
     let body = json!({ "method": "nope" });
     let unsupported = server.ask("POST", &place("query"), Some(&body)).json();
     assert_eq!(unsupported["detail"], "demo does not support the query nope");
@@ -365,7 +365,7 @@ fn an_answer_fits_what_was_asked() {
     }
 }
 
-/// A stream of a session that is over hides no gap.
+/// A stream of a session that has ended does not hide a gap.
 #[test]
 fn a_stream_tells_what_is_missing_though_nothing_comes() {
     let server = Server::start();

@@ -1,4 +1,4 @@
-//! A working directory that does not answer: a FUSE file system whose server never says a word.
+//! A working directory that does not respond: a FUSE file system whose server never answers.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::shared::{PATIENCE, Server, skipped};
 
-/// Mounts the file system where nobody but the server and what it starts sees it, and becomes the server.
+/// Mounts the file system so that only the server and its children see it, then becomes the server.
 const MOUNT: &str = "exec 7<>/dev/fuse && mount -i -t fuse -o \
                      fd=7,rootmode=40000,user_id=0,group_id=0 hang \"$0\" && exec \"$@\"";
 
@@ -18,7 +18,7 @@ fn in_directory(directory: &Path) -> Value {
     json!({ "agentType": "demo", "prompt": "/say hi", "config": config })
 }
 
-/// A server that sees such a file system, and where that is.
+/// A server that sees such a file system, and its path.
 fn server() -> Option<(Server, TempDir)> {
     let can_mount = rustix::process::geteuid().is_root() && Path::new("/dev/fuse").exists();
     if !can_mount {
@@ -31,12 +31,12 @@ fn server() -> Option<(Server, TempDir)> {
     Some((Server::launched(&launcher, &[]), dead))
 }
 
-/// However many directories there are that do not answer, and whatever links lead there, sessions are
-/// created and work elsewhere.
+/// However many directories do not respond, and whatever links lead there, sessions elsewhere are created
+/// and work.
 #[test]
 fn no_number_of_dead_directories_takes_the_place_of_others() {
     let Some((server, dead)) = server() else { return };
-    // More than may be looked at together.
+    // More than are checked at the same time.
     let count = 200;
     let paths = (0..count).map(|number| {
         let below = dead.path().join(format!("project-{number}"));
@@ -61,7 +61,7 @@ fn no_number_of_dead_directories_takes_the_place_of_others() {
     });
     let session = server.session("/say fine");
     server.until(&session, "turnCompleted");
-    // Permissions are judged too: this one without a question.
+    // Permissions are judged, too: this one without a request.
     let config = json!({ "approvalMode": "autoEdit" });
     let body = json!({ "agentType": "demo", "prompt": "/write fine.txt y", "config": config });
     let session = server.post("/v1/sessions", &body)["id"].as_str().expect("an id").to_owned();
@@ -78,7 +78,7 @@ fn a_directory_that_does_not_answer_holds_up_nobody_else() {
     let further = json!({ "agentType": "demo", "prompt": "/say hi", "config": further });
     let (over, is_over) = mpsc::sync_channel::<()>(1);
     std::thread::scope(|scope| {
-        // More of them than there are threads that serve; all wait, as they are fewer than may wait there.
+        // More than there are serving threads. All of them wait, because they are fewer than may wait.
         let bodies = [in_directory(&below), further].into_iter().cycle().take(12);
         let waiting: Vec<_> = bodies
             .map(|body| {

@@ -23,11 +23,11 @@ fn a_session_is_driven_over_its_socket() {
     let refused = socket.until(|frame| frame.get("error").is_some());
     assert_eq!(refused["error"]["code"], "invalidJson");
     drop(socket);
-    // The session is nobody's alone: it goes on.
+    // The session belongs to no client: it continues.
     assert_eq!(server.get(&format!("/v1/sessions/{session}"))["state"], "idle");
 }
 
-/// Whoever watches a session goes on seeing it, though it ends and another client resumes it.
+/// A watcher of a session keeps seeing its events when it ends and another client resumes it.
 #[test]
 fn a_session_that_is_resumed_is_seen_by_who_watched_it() {
     let server = Server::start();
@@ -36,7 +36,7 @@ fn a_session_that_is_resumed_is_seen_by_who_watched_it() {
     socket.until(|frame| frame["type"] == "turnCompleted");
     server.post(&format!("/v1/sessions/{session}/stop"), &json!({}));
     let ended = socket.until(|frame| frame["type"] == "sessionEnded");
-    // One that comes when it is over waits likewise.
+    // A watcher that connects after the end waits, too.
     let mut late = server.socket(&format!("/v1/sessions/{session}/ws?after={}", ended["seq"]));
     let again = json!({ "agentType": "demo", "sessionId": session, "prompt": "/say two" });
     server.post("/v1/sessions", &again);
@@ -100,7 +100,7 @@ fn those_who_watch_are_told_when_the_server_stops() {
     }
 }
 
-/// An event may be many times as long as the line of the agent that it carries.
+/// An event may be many times as long as the agent's line it contains.
 #[test]
 fn an_event_of_any_length_is_seen() {
     let script = "#!/bin/sh\nhead -c 24000000 /dev/zero | tr '\\0' '\\1'\necho\necho after\ncat > /dev/null\n";
@@ -112,7 +112,7 @@ fn an_event_of_any_length_is_seen() {
     while !socket.next().expect("one more frame").contains("after") {}
 }
 
-/// Likewise if it goes on in another process.
+/// The same if another process resumes it.
 #[test]
 fn a_session_that_another_process_resumes_is_seen_by_who_watched_it() {
     let server = Server::start();
@@ -124,7 +124,7 @@ fn a_session_that_another_process_resumes_is_seen_by_who_watched_it() {
     let other = server.beside();
     let again = json!({ "agentType": "demo", "sessionId": session, "prompt": "/say two" });
     let mut next = ended["seq"].as_u64().expect("a number");
-    // Once it is over there, it may go on here.
+    // Once it has ended there, it may be resumed here.
     for process in [&other, &server, &other] {
         process.post("/v1/sessions", &again);
         process.until_turn(&session, next);
@@ -140,7 +140,7 @@ fn a_session_that_another_process_resumes_is_seen_by_who_watched_it() {
     }
 }
 
-/// A UUID is the same in whichever letters.
+/// A UUID is the same in upper and lower case.
 #[test]
 fn ids_are_read_alike_on_every_wire() {
     let server = Server::start();

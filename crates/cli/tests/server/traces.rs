@@ -1,4 +1,4 @@
-//! Traces, as a receiver of OTLP on this machine gets them.
+//! Traces, as an OTLP receiver on this machine gets them.
 
 mod receiver;
 
@@ -131,7 +131,7 @@ fn what_is_said_is_sent_if_that_is_wanted_and_in_json_too() {
     );
     let session = server.session("/say one two");
     server.until(&session, "turnCompleted");
-    // What is open at the end is told too, before the server is gone.
+    // Spans that are open at the end are sent, too, before the server exits.
     prompt(&server, &session, "/fail went wrong");
     server.until(&session, "turnFailed");
     prompt(&server, &session, "/hang");
@@ -155,7 +155,7 @@ fn what_is_said_is_sent_if_that_is_wanted_and_in_json_too() {
     assert!(errors.len() == 2 && errors.contains(&"went wrong"), "{spans:#?}");
 }
 
-/// A receiver that hangs, refuses or is not there costs the session nothing, and one line of the log.
+/// A receiver that hangs, refuses or does not exist costs the session nothing, and one log line.
 #[test]
 fn a_receiver_that_fails_is_in_nobodys_way() {
     let hanging = Receiver::hanging();

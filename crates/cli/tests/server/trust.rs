@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use crate::shared::{AGENTWIRE, Server, write_program};
 
-/// A server whose agent `claude` writes down how it was started, in a project with a hook.
+/// A server whose agent `claude` logs its arguments, in a project with a hook.
 fn server() -> Server {
-    // The demo agent knows nothing of this flag.
+    // The demo agent does not know this flag.
     let script = format!(
         "#!/bin/sh\necho \"$*\" >> ../argv.log\n\
          for word do shift; [ \"$word\" = --strict-mcp-config ] || set -- \"$@\" \"$word\"; done\n\
@@ -22,7 +22,7 @@ fn server() -> Server {
     server
 }
 
-/// The project's hook is another now, so that it is asked about again.
+/// Changes the project's hook, so that it is asked about again.
 fn change(server: &Server, command: &str) {
     let hook = json!([{ "hooks": [{ "type": "command", "command": command }] }]);
     let text = json!({ "hooks": { "SessionStart": hook } }).to_string();
@@ -36,7 +36,7 @@ fn starts(server: &Server) -> Vec<String> {
     log.lines().map(str::to_owned).collect()
 }
 
-/// Whether the agent that was started last was started with the project's settings.
+/// Whether the last agent was started with the project's settings.
 fn is_trusted(server: &Server) -> bool {
     !starts(server).last().expect("a start").contains("--setting-sources=user")
 }
@@ -63,7 +63,7 @@ fn the_inbox_has_it_and_takes_the_answer() {
     server.post(&path, &json!({ "behavior": "allow" }));
     server.until(&id, "turnCompleted");
     assert!(is_trusted(&server));
-    // Remembered, also by the next server.
+    // The answer is stored, also for the next server.
     let server = server.again();
     let id = session(&server);
     let events = server.until(&id, "turnCompleted");
@@ -92,7 +92,7 @@ fn every_wire_asks_and_answers() {
     rpc.say(&json!({ "jsonrpc": "2.0", "id": 2, "method": "request/settle", "params": params }));
     rpc.until(|frame| frame["params"]["message"]["type"] == "result");
     assert!(is_trusted(&server));
-    // The verbs.
+    // The command line.
     change(&server, "false");
     let id = session(&server);
     server.until(&id, "requestRaised");
@@ -142,7 +142,7 @@ fn a_page_is_asked_and_answers() {
     }
 }
 
-/// Only the operator may say that a project is trusted without a question; anybody may say that it is not.
+/// Only the operator may declare a project trusted without a request; anyone may declare it untrusted.
 #[test]
 fn a_start_may_say_whether_it_is_trusted() {
     let server = server();

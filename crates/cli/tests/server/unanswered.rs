@@ -1,4 +1,4 @@
-//! Agents that never answer: who asks them waits, and nobody else does.
+//! Agents that never answer: only the client that asked waits.
 
 use std::io::Write as _;
 
@@ -7,13 +7,13 @@ use serde_json::json;
 use crate::load::{claude, narrow};
 use crate::shared::Server;
 
-/// Takes all of the least budget for work.
+/// Takes the whole work budget of the smallest setting.
 const MESSAGE: usize = 8 << 20;
 
 /// The longest body of a query.
 const QUERY: usize = (1 << 20) - 1024;
 
-/// Something large of another client is taken the first time.
+/// Asserts that a large prompt of another client is accepted at the first attempt.
 fn has_room(server: &Server, session: &str) {
     let prompt = json!({ "prompt": format!("/say {}", "a".repeat(2 << 20)) });
     let answer = server.ask("POST", &format!("/v1/sessions/{session}/prompt"), Some(&prompt));
@@ -33,7 +33,7 @@ fn a_large_question_that_is_never_answered_holds_no_share() {
         let question =
             json!({ "id": 1, "command": "query", "method": "sideQuestion", "args": args });
         socket.say(&question);
-        // Commands keep their order: the session has taken the question before this.
+        // Commands keep their order: the session has accepted the query before this.
         socket.say(&json!({ "id": 2, "command": "interrupt" }));
         let first = socket.until(|frame| frame["id"] == 1 || frame["id"] == 2);
         assert_eq!(first["id"], 2, "{first}");

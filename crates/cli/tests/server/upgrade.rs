@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::shared::{AGENTWIRE, Server};
 
-/// Starts the copy in place of the program; a name that an agent has too does not matter.
+/// Starts the copy instead of the program. Its name may also be that of an agent.
 const COPY: &str = "copy=$0; shift; exec \"$copy\" \"$@\"";
 
 fn runs_on(name: &str, change: impl FnOnce(&Path)) {
@@ -37,7 +37,7 @@ fn sessions_start_after_the_program_was_removed() {
     runs_on("agentwire", |copy| fs::remove_file(copy).expect("removed"));
 }
 
-/// What runs is the version of the server, never the file that is there now.
+/// The version that runs is the server's, never the file that is there now.
 #[test]
 fn sessions_start_after_the_program_was_replaced() {
     runs_on("agentwire", |copy| {

@@ -151,7 +151,7 @@ impl ClaudeClient {
     pub(crate) fn rest(mut self) -> (Vec<Value>, Option<i32>) {
         let read = self.written.len();
         let (code, stderr) = self.end();
-        assert_eq!(stderr, "", "stderr is silent");
+        assert_eq!(stderr, "", "stderr is empty");
         let rest = self.written[read..].iter();
         (rest.map(|line| serde_json::from_str(line).expect("JSON")).collect(), code)
     }

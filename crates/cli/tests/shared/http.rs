@@ -134,7 +134,7 @@ impl Socket {
                 Ok(Message::Close(Some(close))) => {
                     return (close.code.into(), close.reason.to_string());
                 }
-                Ok(Message::Close(None)) => panic!("it closes without a word"),
+                Ok(Message::Close(None)) => panic!("it closed without a reason"),
                 Ok(_) => {}
                 Err(error) => panic!("{error}"),
             }

@@ -77,9 +77,9 @@ impl Program {
         stdin.write_all(bytes).and_then(|()| stdin.flush()).is_ok()
     }
 
-    #[expect(clippy::needless_pass_by_value, reason = "values and texts are said alike")]
+    #[expect(clippy::needless_pass_by_value, reason = "accepts values and texts alike")]
     pub(crate) fn say(&mut self, line: impl ToString) {
-        assert!(self.bytes(format!("{}\n", line.to_string()).as_bytes()), "it listens no more");
+        assert!(self.bytes(format!("{}\n", line.to_string()).as_bytes()), "it no longer reads");
     }
 
     /// Writes all this and closes stdin, from another thread, so that stdout is read meanwhile.
@@ -108,7 +108,7 @@ impl Program {
 
     /// The next line. If it does not arrive in time, the test fails with this reason.
     pub(crate) fn line_or(&mut self, why: impl Fn() -> String) -> Option<String> {
-        match self.lines.as_ref().expect("it is listened to").recv_timeout(PATIENCE) {
+        match self.lines.as_ref().expect("stdout is being read").recv_timeout(PATIENCE) {
             Ok(line) => Some(line),
             Err(RecvTimeoutError::Disconnected) => None,
             Err(RecvTimeoutError::Timeout) => panic!("{}", why()),

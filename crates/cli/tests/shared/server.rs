@@ -290,14 +290,14 @@ impl Server {
             if events.iter().any(|event| event["type"] == "turnCompleted") {
                 return;
             }
-            assert!(begun.elapsed() < PATIENCE, "the turn is never over");
+            assert!(begun.elapsed() < PATIENCE, "the turn never ends");
         }
     }
 
     pub(crate) fn until_open(&self, session: &str) {
         let begun = Instant::now();
         while self.get(&format!("/v1/sessions/{session}"))["openRequests"] == 0 {
-            assert!(begun.elapsed() < PATIENCE, "it asks nothing");
+            assert!(begun.elapsed() < PATIENCE, "no request is open");
         }
     }
 

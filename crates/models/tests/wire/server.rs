@@ -67,7 +67,7 @@ fn an_unknown_model_is_refused_in_each_apis_format() {
     let path = "/v1beta/models/no-such-model:generateContent";
     let answer = post(&server, path, &body);
     assert_eq!((answer.status, &answer.json()["error"]["status"]), (404, &json!("NOT_FOUND")));
-    assert!(answer.json()["error"]["message"].as_str().expect("words").contains("no-such-model"));
+    assert!(answer.json()["error"]["message"].as_str().expect("a text").contains("no-such-model"));
 }
 
 #[test]

@@ -44,7 +44,7 @@ fn a_session_that_cannot_be_had_is_refused() {
         client.send(&json!({ "type": "session.create", "id": "x", "payload": payload }));
         let error = client.next("error");
         is(&error, Some("x"), code);
-        let message = error["payload"]["message"].as_str().expect("words");
+        let message = error["payload"]["message"].as_str().expect("a text");
         assert!(message.contains(names), "{message}");
     };
     refused(json!({ "prompt": "hi", "cwd": "/no/such" }), "SESSION_CREATE_FAILED", "/no/such");
@@ -69,7 +69,7 @@ fn an_overlong_line_is_passed_over() {
     client.bytes(b"\n");
     let error = client.next("error");
     is(&error, None, "INVALID_MESSAGE");
-    assert!(error["payload"]["message"].as_str().expect("words").contains("68157440"), "{error}");
+    assert!(error["payload"]["message"].as_str().expect("a text").contains("68157440"), "{error}");
     let session = client.create("/say on", &json!({}));
     assert_eq!(client.result(), "on");
     client.kill(&session);

@@ -112,7 +112,7 @@ fn the_eight_methods() {
     let session = client.create("/say hello", &options);
     let messages = client.turn();
     let prompt = messages.iter().find(|message| message["isReplay"] == true);
-    let prompt = prompt.expect("the prompt is said back")["uuid"].clone();
+    let prompt = prompt.expect("the prompt is repeated")["uuid"].clone();
     for method in ["supportedModels", "supportedCommands", "mcpServerStatus"] {
         let payload = call(&mut client, &session, method, &json!([]));
         assert!(payload["success"] == true && payload["result"].is_array(), "{method}: {payload}");
@@ -211,7 +211,7 @@ fn an_agent_that_died_is_told_and_goes_on() {
         (&error["session_id"], &error["payload"]["code"]),
         (&json!(session), &json!("SDK_ERROR"))
     );
-    let words = error["payload"]["message"].as_str().expect("words");
+    let words = error["payload"]["message"].as_str().expect("a text");
     assert!(words.contains("code 3") && words.contains("last words"), "{words}");
     client.say("session.send", "s", &session, &json!({ "message": "/say {turns} {model}" }));
     assert_eq!(client.result(), "2 m-1", "it is the same session, as it was created");
@@ -263,7 +263,7 @@ fn files_are_rewound_to_before_a_prompt() {
         client.say("session.send", "s", &session, &json!({ "message": prompt }));
         let messages = client.turn();
         let replay = messages.iter().find(|message| message["isReplay"] == true);
-        uuids.push(replay.expect("the prompt is said back")["uuid"].clone());
+        uuids.push(replay.expect("the prompt is repeated")["uuid"].clone());
     }
     let read = |name: &str| std::fs::read_to_string(here.join(name)).ok();
     assert_eq!(read("kept.txt").as_deref(), Some("three\n"));
@@ -293,7 +293,7 @@ fn a_session_is_resumed_by_its_id() {
     loop {
         let frame = client.frame();
         if frame["type"] == "error" {
-            let message = frame["payload"]["message"].as_str().expect("words");
+            let message = frame["payload"]["message"].as_str().expect("a text");
             assert!(message.contains("00000000-0000-4000-8000-000000000000"), "{frame}");
             break;
         }

@@ -163,7 +163,7 @@ fn a_signal_ends_it_and_all_below() {
     let program = rustix::process::Pid::from_raw(client.pid().cast_signed()).expect("a pid");
     rustix::process::kill_process(program, rustix::process::Signal::TERM).expect("a signal");
     assert_eq!(client.rest().1, Some(0));
-    assert!(!runs(&name), "the command is left");
+    assert!(!runs(&name), "the command is still running");
 }
 
 /// Whether the command line of any process contains this.

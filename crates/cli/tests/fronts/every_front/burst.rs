@@ -53,7 +53,7 @@ fn unified() {
     let last = format!("<{}>", PROMPTS - 1);
     let (mut said, mut replies, mut is_done) = (Vec::new(), 0, false);
     while !is_done || replies < PROMPTS {
-        let line = program.line().expect("it goes on");
+        let line = program.line().expect("it continues");
         let frame: Value = serde_json::from_str(&line).expect("a line is JSON");
         is_done |= frame["content"].as_str().is_some_and(|text| text.contains(&last));
         replies += usize::from(frame["reply"]["messageId"].is_string());

@@ -139,7 +139,7 @@ fn every_command_and_its_reply() {
     wire.ask("configure", with(json!({ "approvalMode": "autoAll" }))).expect("it is changed");
     wire.ask("query", with(json!({ "method": "supportedModels" }))).expect("an answer");
     let rewind = with(json!({ "messageId": id, "dryRun": true }));
-    let refused = wire.ask("rewind", rewind).expect_err("the demo agent keeps no files");
+    let refused = wire.ask("rewind", rewind).expect_err("the demo agent stores no files");
     assert_eq!(refused["code"], "agentFailed");
     wire.ask("list", json!({ "live": true, "limit": 3 })).expect("a list");
     wire.ask("show", session.clone()).expect("the session");
@@ -154,7 +154,7 @@ fn every_command_and_its_reply() {
     let again = json!({ "messageId": id, "repeated": true });
     assert_eq!(wire.ask("prompt", taken(id)), Ok(again));
     let late = wire.ask("prompt", taken("22222222-2222-4222-8222-222222222222"));
-    let code = late.expect_err("it is over")["code"].clone();
+    let code = late.expect_err("it has ended")["code"].clone();
     assert!(code == "sessionNotFound" || code == "conflict", "{code}");
     let other = wire.ask("start", json!({ "agentType": "demo", "prompt": "" })).expect("another");
     wire.ask("stop", json!({ "sessionId": other["id"] })).expect("it stops");

@@ -32,7 +32,7 @@ fn a_permission_is_asked_for_and_given_once() {
     assert_eq!(first["result"], json!({}));
     assert_eq!(late["error"]["code"], -32005);
     assert_eq!(ran["result"]["result"], "done");
-    let over = rest.iter().find(|said| said["method"] == "request/settled").expect("told");
+    let over = rest.iter().find(|said| said["method"] == "request/settled").expect("reported");
     assert_eq!(
         (&over["params"]["outcome"], &over["params"]["by"]),
         (&json!("allowed"), &json!("client"))

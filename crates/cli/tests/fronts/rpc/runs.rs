@@ -172,7 +172,7 @@ fn a_later_client_attaches_and_resumes() {
         json!({ "sessionId": session, "prompt": "/say second", "options": { "maxTurns": 5 } });
     let answer = client.call("run", &params);
     assert_eq!(answer.reply["result"]["result"], "second");
-    assert_eq!(text(&answer.before), "second", "what was before is not shown again");
+    assert_eq!(text(&answer.before), "second", "earlier events are not shown again");
     let unknown = json!({ "sessionId": "00000000-0000-4000-8000-000000000000" });
     assert_eq!(client.error("session/attach", &unknown), (-32002, "sessionNotFound".to_owned()));
     client.close();
@@ -197,7 +197,8 @@ fn a_message_counts_once_and_a_kill_is_followed_by_a_run() {
     let kill = client.send("session/kill", &json!({ "sessionId": session }));
     let resumed = client.send("run", &json!({ "sessionId": session, "prompt": "/say {turns}" }));
     let killed = client.reply(kill);
-    let told = killed.before.iter().find(|said| said["method"] == "session/ended").expect("told");
+    let told =
+        killed.before.iter().find(|said| said["method"] == "session/ended").expect("reported");
     let ended = json!({ "sessionId": session, "reason": "completed" });
     assert_eq!((&told["params"], &killed.reply["result"]), (&ended, &json!({})));
     assert_eq!(client.reply(resumed).reply["result"]["result"], "3");

@@ -33,7 +33,7 @@ fn who_kills_the_keeper_ends_with_it_and_alone() {
 }
 
 #[tokio::test]
-#[ignore = "run by who_kills_the_keeper_ends_with_it_and_alone in a process of its own"]
+#[ignore = "run by who_kills_the_keeper_ends_with_it_and_alone in its own process"]
 async fn as_a_subreaper() {
     become_subreaper().unwrap();
     let contain = contain().await;
@@ -49,7 +49,7 @@ async fn as_a_subreaper() {
     timeout(LONG, process.control.gone()).await.unwrap();
     assert_none_left(&marker).await;
 
-    assert_eq!(child.0.try_wait().unwrap(), None, "a child of ours is no stray");
+    assert_eq!(child.0.try_wait().unwrap(), None, "our own child is not a stray");
     tell(&mut neighbour, "\n").await;
     assert_eq!(timeout(LONG, neighbour.control.exited()).await.unwrap(), Exit::Code(6));
 }

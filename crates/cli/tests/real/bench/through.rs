@@ -103,7 +103,7 @@ impl Lines {
     }
 
     pub(super) fn write(&mut self, message: &Value) {
-        let stdin = self.stdin.as_mut().expect("it is still told things");
+        let stdin = self.stdin.as_mut().expect("stdin is open");
         stdin.write_all(format!("{message}\n").as_bytes()).expect("it reads");
     }
 

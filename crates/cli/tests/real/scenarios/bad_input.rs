@@ -67,7 +67,7 @@ pub(crate) fn no_network(place: &mut Place) {
     assert!(calls > 0, "nobody called");
     assert_few(calls);
     talk.stop();
-    assert!(hang_up.calls() <= calls + 2, "it is called on and on");
+    assert!(hang_up.calls() <= calls + 2, "it is called again and again");
 }
 
 /// A program that retries for minutes reports each retry.
@@ -159,7 +159,7 @@ fn said(place: &Place, work: &Path, more: &[&str], prompt: &str, code: i32) -> S
     assert_eq!(output.status.code(), Some(code), "{text}");
     // An ACP agent may have sent the error as text.
     let is_empty = output.stdout.is_empty() || place.agent.kind == "acp";
-    assert!(is_empty, "an error is no answer: {output:?}");
+    assert!(is_empty, "an error is not an answer: {output:?}");
     text
 }
 
@@ -167,7 +167,7 @@ fn said(place: &Place, work: &Path, more: &[&str], prompt: &str, code: i32) -> S
 fn one_error(text: &str, words: &[&str]) {
     for word in words {
         let lines = text.lines().filter(|line| line.contains(word)).count();
-        assert_eq!(lines, 1, "{word:?} is told in {lines} lines:\n{text}");
+        assert_eq!(lines, 1, "{word:?} is in {lines} lines:\n{text}");
     }
 }
 

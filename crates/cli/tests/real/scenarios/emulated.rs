@@ -22,7 +22,7 @@ fn system(place: &Place, prompt: Value) {
     talk.completed();
     assert_eq!(talk.text().trim(), "one word", "{}", talk.digest());
     let body = last_body(place, "one word");
-    assert!(body.contains("the parrot of number 77"), "the model was not told: {body}");
+    assert!(body.contains("the parrot of number 77"), "the model did not receive it: {body}");
 }
 
 /// If an answer changes a call and the agent does not support that, the original call does not run either.
@@ -36,7 +36,7 @@ pub(crate) fn changed_refused(place: &mut Place) {
     let path = format!("/v1/sessions/{}/requests/{id}", talk.id);
     let input = json!({ "command": "touch changed.txt" });
     let answer = json!({ "behavior": "allow", "updatedInput": input });
-    let problem = place.ask("POST", &path, &answer).expect_err("it cannot be taken");
+    let problem = place.ask("POST", &path, &answer).expect_err("it is not supported");
     assert_eq!(problem["code"], "unsupported", "{problem}");
     assert_eq!(talk.summary()["state"], "waitingPermission");
     talk.settle(&id, &json!({ "behavior": "deny", "message": "as it is, no" }));

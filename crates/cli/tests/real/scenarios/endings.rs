@@ -80,7 +80,7 @@ pub(super) fn begun(work: &std::path::Path, talk: &mut Talk<'_>) {
     while !work.join("begun.txt").exists() {
         assert!(
             begun.elapsed() < crate::harness::PATIENCE,
-            "the command did not begin: {}",
+            "the command did not start: {}",
             talk.digest()
         );
         pause();
@@ -99,7 +99,7 @@ fn assert_no_sleep(work: &std::path::Path) {
         if !left {
             return;
         }
-        assert!(begun.elapsed() < std::time::Duration::from_secs(15), "the command runs on");
+        assert!(begun.elapsed() < std::time::Duration::from_secs(15), "the command still runs");
         pause();
     }
 }

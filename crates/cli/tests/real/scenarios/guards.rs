@@ -60,7 +60,7 @@ pub(crate) fn own_files(place: &mut Place) {
             Err(problem) => {
                 assert_ne!(mode, "ask", "{problem}");
                 assert_eq!(problem["code"], "forbidden", "{mode}: {problem}");
-                let told = problem["detail"].as_str().expect("words");
+                let told = problem["detail"].as_str().expect("a text");
                 assert!(told.contains("approvalMode"), "{mode}: {problem}");
             }
             Ok(started) => {
@@ -291,7 +291,7 @@ fn guards(place: &Place, more: &Value) {
     let body = place.request(&work, &script, config);
     match place.ask("POST", "/v1/sessions", &body) {
         Err(problem) => {
-            let told = problem["detail"].as_str().expect("words");
+            let told = problem["detail"].as_str().expect("a text");
             assert_eq!(problem["code"], "unsupported", "{more}: {problem}");
             assert!(told.contains(&option(more)), "{more}: {problem}");
         }

@@ -65,7 +65,7 @@ pub(crate) fn malformed(place: &mut Place) {
     // It writes its files a little later; if it dies before that, there is nothing to resume.
     let begun = Instant::now();
     while !holds(&place.home().join(".claude/projects"), "I will") {
-        assert!(begun.elapsed() < PATIENCE, "nothing is kept of the session");
+        assert!(begun.elapsed() < PATIENCE, "nothing is stored of the session");
         pause();
     }
     talk.prompt("BREAK-IT [[say never]]");
@@ -77,10 +77,10 @@ pub(crate) fn malformed(place: &mut Place) {
     talk.next("sessionEnded");
     let mut body = place.request(&work, "[[say back again]]", json!({}));
     body["sessionId"] = json!(talk.id);
-    resumed(&place, &body).expect("it goes on");
+    resumed(&place, &body).expect("it continues");
     talk.completed();
     let body = last_body(&place, "back again");
-    assert!(body.contains("Remember the fig"), "the model was not told what was before");
+    assert!(body.contains("Remember the fig"), "the model did not receive the earlier turn");
     place.stop_all();
 }
 
@@ -132,7 +132,7 @@ pub(crate) fn cleared(place: &mut Place) {
     place.restart();
     let mut body = place.request(&work, "[[say after the restart too]]", json!({}));
     body["sessionId"] = json!(id);
-    resumed(place, &body).expect("it goes on");
+    resumed(place, &body).expect("it continues");
     let mut talk = Talk::new(place, &id);
     talk.until("the last turn", |event| {
         event["type"] == "textChunk"
@@ -220,7 +220,7 @@ pub(crate) fn two_ids(place: &mut Place) {
     assert_eq!(started["toolId"], done["toolId"]);
     let id = started["toolId"].as_str().expect("an id");
     if place.agent.driver == "exec" {
-        let line = done["native"][0]["text"].as_str().expect("a line that is no plain JSON");
+        let line = done["native"][0]["text"].as_str().expect("a line that is not plain JSON");
         assert!(line.matches("\"id\":").count() == 2 && line.contains(id), "{line}");
     }
     talk.stop();
@@ -256,7 +256,7 @@ pub(crate) fn repeats(place: &mut Place) {
     goes_on(&mut talk);
     talk.prompt("[[say and on]]");
     talk.completed();
-    assert!(last_body(place, "and on").contains("still here"), "the model was not told");
+    assert!(last_body(place, "and on").contains("still here"), "the model did not receive it");
 }
 
 /// Each exit code ends the turn with its reason.

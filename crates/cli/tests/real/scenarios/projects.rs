@@ -157,12 +157,12 @@ pub(crate) fn distrusted(place: &mut Place) {
             let end = talk.next("sessionEnded");
             assert_eq!(end["reason"], "failed", "{end}");
         }
-        assert!(!trace.exists(), "{}: it ran though it was not trusted", plant.name);
+        assert!(!trace.exists(), "{}: it ran although it was not trusted", plant.name);
         // The same if there is nobody to ask.
         let said = place.run(&work, &[], "[[say done]]");
         let errors = String::from_utf8_lossy(&said.stderr);
         assert_eq!(said.status.code(), Some(4), "{errors}");
-        assert!(!trace.exists(), "{}: it ran though nobody was asked", plant.name);
+        assert!(!trace.exists(), "{}: it ran although nobody was asked", plant.name);
     }
 }
 

@@ -43,7 +43,7 @@ pub(crate) fn deny(place: &mut Place) {
     let (_, id) = talk.asked();
     talk.settle(&id, &json!({ "behavior": "deny", "message": "not today" }));
     talk.completed();
-    assert!(!work.join("denied.txt").exists(), "it ran though it was denied");
+    assert!(!work.join("denied.txt").exists(), "it ran although it was denied");
     assert_eq!(talk.text().trim(), "understood", "{}", talk.digest());
     assert_eq!(talk.of("toolFailed").len(), 1, "{}", talk.digest());
 }
@@ -75,6 +75,6 @@ pub(crate) fn nobody(place: &mut Place) {
         ["run", "-a", agent.kind, "--driver", agent.driver, "-m", agent.model, "--approval", ASK];
     let said = place.verb(&work, &[&words[..], &[&script]].concat());
     let errors = String::from_utf8_lossy(&said.stderr);
-    assert!(!work.join("unasked.txt").exists(), "it ran though nobody could be asked");
+    assert!(!work.join("unasked.txt").exists(), "it ran although nobody could be asked");
     assert_eq!(said.status.code(), Some(4), "{errors}");
 }

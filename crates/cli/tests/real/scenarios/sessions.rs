@@ -16,13 +16,13 @@ pub(crate) fn resume(place: &mut Place) {
     place.restart();
     let mut body = place.request(&work, "[[say after the restart]]", json!({}));
     body["sessionId"] = json!(id);
-    let answer = resumed(place, &body).expect("it goes on");
+    let answer = resumed(place, &body).expect("it continues");
     assert_eq!(answer["id"], json!(id));
     let mut talk = Talk::new(place, &id);
     talk.until("second turn", |event| event["type"] == "turnCompleted" && event["turnNumber"] == 2);
     assert!(talk.text().contains("after the restart"), "{}", talk.digest());
     let body = last_body(place, "after the restart");
-    assert!(body.contains("Remember the plum"), "the model was not told what was before");
+    assert!(body.contains("Remember the plum"), "the model did not receive the earlier turn");
 }
 
 /// Resumes a session. If that is refused until the next clock minute, waits for it.
@@ -54,7 +54,7 @@ pub(crate) fn fork(place: &mut Place) {
     let mut copy = Talk::new(place, forked);
     copy.completed();
     let body = last_body(place, "in the fork");
-    assert!(body.contains("Remember the pear"), "the model was not told what was before");
+    assert!(body.contains("Remember the pear"), "the model did not receive the earlier turn");
     // The first session continues independently.
     talk.prompt("[[say in the first]]");
     talk.completed();

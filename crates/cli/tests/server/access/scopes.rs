@@ -282,7 +282,7 @@ fn a_ticket_opens_nothing_but_a_socket() {
     }
     let mut socket = server
         .socket_at(&server.http, "/rpc", &[("sec-websocket-protocol", &offered)])
-        .expect("it is good still");
+        .expect("it is still valid");
     socket.say(&json!({ "jsonrpc": "2.0", "id": 1, "method": "session/list", "params": {} }));
     assert!(socket.until(|frame| frame["id"] == 1)["result"].is_object());
 }

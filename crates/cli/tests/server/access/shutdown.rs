@@ -76,6 +76,6 @@ fn everybody_is_told_and_every_agent_ends() {
     // `stop` also checks that server.json is removed.
     assert_eq!(server.stop(), Some(0));
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
-    readers.join().expect("everybody is told");
+    readers.join().expect("everyone was notified");
     assert_eq!(running(), 0);
 }

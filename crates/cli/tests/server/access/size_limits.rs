@@ -36,7 +36,7 @@ fn heads_that_never_end_are_cut_off() {
             let pause = streams[0].try_clone().expect("a stream");
             pause.set_read_timeout(Some(Duration::from_millis(500))).expect("a time limit");
             while !streams.is_empty() {
-                assert!(begun.elapsed() < PATIENCE, "they dribble for ever");
+                assert!(begun.elapsed() < PATIENCE, "they were never closed");
                 streams.retain_mut(|stream| stream.write_all(b"x: y\r\n").is_ok());
                 // A pause between bytes: nothing arrives here before the end.
                 let _ = (&pause).read(&mut [0; 64]);

@@ -1,4 +1,4 @@
-//! A page: says what the specification lets it say, and takes only what it may be told.
+//! A page that sends what the specification allows and accepts only what the specification allows.
 
 use serde_json::{Value, json};
 
@@ -7,12 +7,12 @@ pub(super) use crate::specified::insights as check;
 
 pub(super) struct Page {
     socket: Socket,
-    /// Permissions are given as they are asked for.
+    /// Whether permission requests are allowed at once.
     pub(super) allows: bool,
 }
 
 impl Page {
-    /// At the insights address, or at `/insights` of the main one.
+    /// At the insights address, or at `/insights` of the main address.
     pub(super) fn open(server: &Server, at_insights: bool) -> Self {
         let bearer = format!("Bearer {}", server.token);
         let (address, path) = match at_insights {
@@ -40,7 +40,7 @@ impl Page {
         self.socket.say(&message);
     }
 
-    /// A session with that prompt, and its id.
+    /// Creates a session and returns its id.
     pub(super) fn create(&mut self, prompt: &str) -> Value {
         self.say("session.create", json!({ "prompt": prompt }));
         let created = self.next();
@@ -73,7 +73,7 @@ impl Page {
         frame
     }
 
-    /// All up to the first message of that type.
+    /// All messages up to the first of this type.
     pub(super) fn until(&mut self, kind: &str) -> Vec<Value> {
         let mut said = Vec::new();
         loop {
@@ -86,12 +86,10 @@ impl Page {
         }
     }
 
-    /// The first message of that type.
     pub(super) fn first(&mut self, kind: &str) -> Value {
         self.until(kind).pop().expect("a message")
     }
 
-    /// The code of the next error.
     pub(super) fn error(&mut self) -> String {
         self.first("error")["payload"]["code"].as_str().expect("a code").to_owned()
     }
@@ -101,13 +99,13 @@ pub(super) fn kinds(said: &[Value]) -> Vec<&str> {
     said.iter().map(|frame| frame["type"].as_str().expect("a type")).collect()
 }
 
-/// What was said, without what was thought.
+/// The text output, without thinking.
 pub(super) fn text(said: &[Value]) -> String {
     let spoken = said.iter().filter(|it| it["payload"]["content_type"] == "text");
     spoken.filter_map(|it| it["payload"]["content"].as_str()).collect()
 }
 
-/// The model that called tools.
+/// The model of the first tool call.
 pub(super) fn model_of(said: &[Value]) -> String {
     let used = said.iter().find(|it| it["type"] == "agent.tool_use").expect("a call");
     used["payload"]["model"].as_str().expect("a model").to_owned()

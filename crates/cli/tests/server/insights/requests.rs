@@ -1,4 +1,4 @@
-//! Permissions, questions, and the agents that ask.
+//! Permissions, questions, and the agents that send them.
 
 use serde_json::{Value, json};
 
@@ -31,14 +31,14 @@ fn the_permission_flow() {
     page.permit(asked, true);
     assert_eq!(result_of(&mut page, asked)["is_error"], false);
     assert!(server.work().join("a.txt").exists());
-    // Twice is once.
+    // A second answer has no effect.
     page.permit(asked, false);
     assert_eq!(page.error(), "PERMISSION_RESPONSE_FAILED");
-    // The one that waits now may have come before that.
+    // The request that is open now may have been sent before that error.
     let open = server_asks(&server, &session);
     let denied = json!({ "type": "", "payload": { "session_id": session, "permission_id": open } });
     page.permit(&denied, false);
-    // Settled elsewhere: whoever comes late is told.
+    // Settled by another client: a late answer gets an error.
     let third = loop {
         let next = server_asks(&server, &session);
         if next != open {
@@ -60,7 +60,7 @@ fn the_permission_flow() {
     assert_eq!(page.error(), "PERMISSION_RESPONSE_FAILED");
 }
 
-/// The id of the request that waits.
+/// The id of the open request.
 fn server_asks(server: &Server, session: &Value) -> Value {
     loop {
         let inbox = server.get("/v1/requests?state=open");
@@ -84,7 +84,7 @@ fn the_question_flow() {
     page.input(&session, Value::Null, "B");
     let said = page.until("session.completed");
     assert!(text(&said).contains('B') && text(&said).ends_with("on"), "{said:?}");
-    // Several questions of one request come one after the other.
+    // Several questions of one request are asked one after another.
     let questions = json!({ "questions": [
         { "question": "First?", "header": "1", "multiSelect": false,
             "options": [{ "label": "x", "description": "an x" }, { "label": "y" }] },
@@ -112,7 +112,7 @@ fn a_question_of_a_subagent_is_its_own() {
     let asked = page.first("agent.question");
     let sub = asked["payload"]["agent_id"].clone();
     assert_ne!(sub, "main");
-    // What is said to the main agent waits for its turn.
+    // Input for the main agent waits for its turn.
     page.input(&session, json!("main"), "/say second");
     page.input(&session, sub.clone(), "there");
     let said = page.until("session.completed");
@@ -147,7 +147,7 @@ fn the_subagent_flow() {
     let (outer, inner) = (spawned[1].1, spawned[2].1);
     assert_eq!(spawned[0].2, &Value::Null);
     assert_eq!((spawned[1].2, spawned[2].2), (&json!("main"), outer));
-    // tool_use(X) → spawned(X) → X's own → tool_result(X) → completed(X)
+    // tool_use(X) → spawned(X) → X's own output → tool_result(X) → completed(X)
     for agent in [outer, inner] {
         let at = |kind: &str, field: &str| {
             let fits =

@@ -1,4 +1,4 @@
-//! Sessions that are interrupted, killed, left or die, and pages beside each other.
+//! Sessions that are interrupted, killed, left or die, and several pages at once.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ fn an_interrupted_turn_is_over_and_the_session_goes_on() {
     assert!(!kinds(&said).contains(&"error"), "{said:?}");
     page.input(&session, Value::Null, "/say two");
     assert_eq!(text(&page.until("session.completed")), "two");
-    // With nothing to interrupt, nothing happens.
+    // Without a turn to interrupt, nothing happens.
     page.say("session.interrupt", json!({ "session_id": session }));
     page.input(&session, Value::Null, "/say three");
     assert_eq!(text(&page.until("session.completed")), "three");
@@ -37,7 +37,7 @@ fn a_killed_session_is_over_for_good() {
     let shown = server.get(&format!("/v1/sessions/{}", id(&session)));
     assert_eq!((&shown["state"], &shown["reason"]), (&json!("ended"), &json!("cancelled")));
     page.input(&session, Value::Null, "x");
-    // Nothing more was said of it.
+    // No further message about it was sent.
     let refused = page.next();
     assert_eq!(refused["payload"]["code"], "SESSION_NOT_FOUND", "{refused}");
 }
@@ -49,7 +49,7 @@ fn a_session_whose_agent_died_goes_on_with_the_next_input() {
     let session = page.create("/say one\n/exit 3");
     let said = page.until("session.completed");
     assert!(kinds(&said).contains(&"error"), "{said:?}");
-    // Whether or not its end is shown already.
+    // Whether or not its end has been shown.
     page.input(&session, Value::Null, "/say {turns}");
     assert_eq!(text(&page.until("session.completed")), "2");
 }
@@ -83,7 +83,7 @@ fn a_page_sees_its_own_sessions_and_they_outlive_it() {
     }
 }
 
-/// Each change is answered, also to what the mode is already; and it acts.
+/// Each change is answered, even if the mode stays the same, and takes effect.
 #[test]
 fn modes_change_while_the_session_runs() {
     let server = Server::start();
@@ -148,7 +148,7 @@ fn a_mode_that_another_client_sets_is_told() {
     }
 }
 
-/// After its connection was cut, a client answers, prompts and kills by `session_id`.
+/// After a broken connection, a client answers, prompts and kills by `session_id`.
 #[test]
 fn a_client_that_connects_again_goes_on_with_its_sessions() {
     let server = Server::start();
@@ -159,7 +159,7 @@ fn a_client_that_connects_again_goes_on_with_its_sessions() {
     drop(page);
     let mut page = Page::open(&server, false);
     page.allows = false;
-    // Any message that names the session makes it this page's again.
+    // Any message that names the session attaches it to this page again.
     page.say(
         "permission_mode.change",
         json!({ "session_id": session, "permission_mode": "default" }),

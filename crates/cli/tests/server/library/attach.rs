@@ -1,4 +1,4 @@
-//! Long sessions and slow readers: what waits is bounded, and slows nobody else.
+//! Long sessions and slow readers: buffers are bounded, and nobody else is slowed down.
 
 use std::fmt::Write as _;
 use std::process::Command;
@@ -20,10 +20,10 @@ use crate::library::harness::{Gateway, WAYS, Way, assert_whole, client_at, next,
 const EVENTS: u64 = 100_000;
 const BUFFER: usize = 64 << 10;
 
-/// What a transport hands on at once, at most: a batch of the store, or a page.
+/// The most that a transport passes on at once: a batch of the store, or a page.
 const BATCH: usize = 600 << 10;
 
-/// A way to a gateway that counts what it has handed on.
+/// A transport that counts the bytes it passes on.
 #[derive(Debug)]
 struct Counted {
     way: Arc<dyn Transport>,
@@ -54,12 +54,12 @@ impl Transport for Counted {
     }
 }
 
-/// Writes a session of so many events into the log.
+/// Writes a session of this many events to the store.
 fn write(gateway: &Gateway, id: &str, events: u64) {
     write_long(gateway, id, events, 0);
 }
 
-/// The same, each with so much more text.
+/// The same with this much extra text in each event.
 fn write_long(gateway: &Gateway, id: &str, events: u64, padding: usize) {
     let padding = "x".repeat(padding);
     let store = Sqlite::open(&gateway.path("data")).expect("a store");
@@ -129,20 +129,20 @@ async fn a_hundred_thousand_events_are_read_in_bounded_memory() {
         while let Some(event) = next(&mut events).await.expect("an event") {
             last += 1;
             assert_eq!(event.seq, last, "{way:?}");
-            // What was handed on and not yet read: what is held.
+            // Bytes passed on but not read yet, so buffered.
             let held = bytes.load(Ordering::SeqCst) - read;
             read += event.raw().len() + 1;
             most = most.max(held);
         }
         assert_eq!(last, EVENTS, "{way:?}");
         assert!(read > 100 * BUFFER, "{read}");
-        // What fits into the buffer, the batch that waits for room, and the one that is being read.
+        // The full buffer, the batch that waits for room, and the batch being read.
         assert!(most > BUFFER / 2 && most <= BUFFER + 2 * BATCH, "{way:?}: {most}");
         direct.close().await;
     }
 }
 
-/// The same as the process itself is measured, whatever a transport holds where nobody counts.
+/// The same measured on the whole process, including what a transport buffers internally.
 #[test]
 fn a_hundred_thousand_events_cost_their_reader_little_memory() {
     const PADDING: usize = 1000;
@@ -172,7 +172,7 @@ fn a_hundred_thousand_events_cost_their_reader_little_memory() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "run by a_hundred_thousand_events_cost_their_reader_little_memory"]
-#[expect(clippy::print_stdout, reason = "its figure is for the test that runs it")]
+#[expect(clippy::print_stdout, reason = "the parent test reads the figure")]
 async fn a_reader_that_is_measured() {
     let home = std::env::var_os("AGENTWIRE_TEST_HOME").expect("a home");
     let way = std::env::var("AGENTWIRE_TEST_WAY").expect("a way").parse::<usize>();
@@ -193,7 +193,7 @@ async fn a_reader_that_is_measured() {
     session.client().close().await;
 }
 
-/// The most that this process has ever had resident.
+/// Peak resident memory of this process.
 fn most_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("a process");
     let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -201,7 +201,8 @@ fn most_memory() -> u64 {
     kilobytes.parse::<u64>().expect("a number") << 10
 }
 
-/// Who stops reading while the agent speaks has everything in the end, and nobody else waits for it.
+/// A reader that pauses while the agent prints receives everything in the end, and nobody else waits for
+/// it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reader_may_stop_while_the_agent_speaks() {
     for way in WAYS {
@@ -217,7 +218,7 @@ async fn a_reader_may_stop_while_the_agent_speaks() {
         until(&mut slow, "textChunk").await;
         let mut quick = session.events();
         let done = until(&mut quick, "turnCompleted").await;
-        session.stop().await.expect("it is told");
+        session.stop().await.expect("accepted");
         let late = rest(&mut slow).await;
         let quick = rest(&mut quick).await;
         assert_whole(&quick, done.seq + 1);
@@ -228,7 +229,7 @@ async fn a_reader_may_stop_while_the_agent_speaks() {
     }
 }
 
-/// A reader that stops holds up nobody, is held no more for than it said, and reads on in the end.
+/// A paused reader delays nobody, buffers no more than its limit, and reads everything in the end.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_reader_slows_nobody_and_loses_nothing() {
     let mut gateway = Gateway::new();
@@ -243,7 +244,7 @@ async fn a_slow_reader_slows_nobody_and_loses_nothing() {
         for seq in 1..=10 {
             assert_eq!(next(&mut slow).await.expect("one").expect("one").seq, seq, "{way:?}");
         }
-        // Another session, and the same one, over the same wire.
+        // Another session and the same one, over the same connection.
         for id in [OTHER, LONG] {
             let session = client.attach(id).await.expect("a session");
             let (mut quick, mut last) = (session.events(), 0);
@@ -264,7 +265,7 @@ async fn a_slow_reader_slows_nobody_and_loses_nothing() {
     }
 }
 
-/// Several at a time, none of them late.
+/// Events arrive in batches, none of them late.
 #[tokio::test(flavor = "multi_thread")]
 async fn events_come_in_batches() {
     let gateway = Gateway::new();

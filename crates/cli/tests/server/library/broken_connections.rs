@@ -1,4 +1,4 @@
-//! Servers that die, lines that are cut, and what is on them: nothing is lost, nothing comes twice.
+//! Servers that die, broken connections and proxies: nothing is lost, nothing arrives twice.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,7 +11,7 @@ use crate::library::harness::{Gateway, SERVER_WAYS, Way, assert_whole, next, res
 use crate::library::proxy::{Obstacles, Proxy, Upgrades};
 use crate::shared::PATIENCE;
 
-/// The server dies in the middle of a turn and comes back: who reads goes on where it was.
+/// The server dies in the middle of a turn and restarts: readers continue where they were.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_dies_is_found_again() {
     for way in SERVER_WAYS {
@@ -43,7 +43,7 @@ async fn a_server_that_dies_is_found_again() {
         {
             match update {
                 Update::Events(lines) => seen.extend(lines.iter().map(|(seq, _)| seq)),
-                // The connection broke, or a look for the server came first and found it gone.
+                // The connection broke, or the client looked for the server first and did not find it.
                 Update::Lost(why) => {
                     let has_cause = why.native_error().is_some() || why.message().contains("gone");
                     assert!(why.is_retryable() && has_cause, "{way:?}: {why:?}");
@@ -59,7 +59,8 @@ async fn a_server_that_dies_is_found_again() {
     }
 }
 
-/// It dies while its agent speaks: all that was kept is read, once and in order, and how it ended.
+/// The server dies while its agent prints: everything that was stored is read, once and in order, and the
+/// end.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_dies_while_its_agent_speaks_is_found_again() {
     for way in SERVER_WAYS {
@@ -87,7 +88,7 @@ async fn a_server_that_dies_while_its_agent_speaks_is_found_again() {
     }
 }
 
-/// Connections that are cut over and over while the agent speaks are no loss.
+/// Repeatedly broken connections while the agent prints lose nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_that_are_cut_while_the_agent_speaks_lose_nothing() {
     let proxy = Proxy::new().await;
@@ -109,7 +110,7 @@ async fn connections_that_are_cut_while_the_agent_speaks_lose_nothing() {
         while let Some(event) = next(&mut events).await.expect("an event") {
             read.push((event.seq, event.raw().to_owned()));
             if event.ends_turn() && event.kind.name() != "sessionEnded" {
-                session.stop().await.expect("it is told");
+                session.stop().await.expect("accepted");
             }
         }
         let kept = rest(&mut direct.attach(session.id()).await.expect("it").events()).await;
@@ -118,7 +119,7 @@ async fn connections_that_are_cut_while_the_agent_speaks_lose_nothing() {
     }
 }
 
-/// Connections that are cut over and over, anywhere, are no loss.
+/// Repeatedly broken connections, at any point, lose nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn cut_connections_lose_and_double_nothing() {
     let proxy = Proxy::new().await;
@@ -127,7 +128,7 @@ async fn cut_connections_lose_and_double_nothing() {
     let direct = gateway.client(SERVER_WAYS[0]).await;
     let session = direct.create(gateway.request("/repeat 4000 word ")).await.expect("a session");
     until(&mut session.events(), "turnCompleted").await;
-    session.stop().await.expect("it is told");
+    session.stop().await.expect("accepted");
     session.ended().await.expect("it ends");
     let kept = rest(&mut session.events()).await;
     let server = gateway.server_at(&proxy.address);
@@ -140,7 +141,7 @@ async fn cut_connections_lose_and_double_nothing() {
         let client = AgentClient::over(transport);
         let session = client.attach(session.id().clone()).await.expect("a session");
         let mut events = session.events();
-        // In the middle of a stream, too.
+        // Connections also break in the middle of a stream.
         let mut read = Vec::new();
         while let Some(event) = next(&mut events).await.expect("an event") {
             read.push((event.seq, event.raw().to_owned()));
@@ -150,12 +151,12 @@ async fn cut_connections_lose_and_double_nothing() {
     }
 }
 
-/// Where no WebSocket gets through, events come as a stream; where that is collected, by long polls.
+/// If no WebSocket gets through, events arrive as a stream; if streams are buffered, by long polls.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_does_not_get_through_is_left_for_what_does() {
     for (obstacles, expected) in [
         (Obstacles::default(), Streaming::Socket),
-        // A server that starts anew breaks one; what always breaks does not get through.
+        // A restarting server breaks one upgrade. Upgrades that always break count as not getting through.
         (Obstacles { broken_upgrades: 1, ..Obstacles::default() }, Streaming::Socket),
         (Obstacles { broken_upgrades: usize::MAX, ..Obstacles::default() }, Streaming::Events),
         (Obstacles { upgrades: Upgrades::Refuse, ..Obstacles::default() }, Streaming::Events),
@@ -178,13 +179,13 @@ async fn what_does_not_get_through_is_left_for_what_does() {
         assert_eq!(transport.streaming(), expected, "{obstacles:?}");
         asked.request().expect("a request").deny("no").await.expect("an answer");
         until(&mut events, "turnCompleted").await;
-        session.stop().await.expect("it is told");
+        session.stop().await.expect("accepted");
         rest(&mut events).await;
         assert_eq!(session.state(), SessionState::Ended);
     }
 }
 
-/// A server that was never there is an error at once; one whose token is wrong, too.
+/// A server that was never reachable is an error at once, and so is a wrong token.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_succeed_is_not_waited_for() {
     let mut gateway = Gateway::new();

@@ -1,4 +1,4 @@
-//! The child of a client: it is started again when it dies, and nothing of it is left.
+//! The child process of a client: it is restarted if it dies, and nothing of it is left at the end.
 
 use std::time::Instant;
 
@@ -22,7 +22,7 @@ fn pid(child: &StdioTransport) -> Pid {
 async fn gone(pid: Pid) {
     let begun = Instant::now();
     while test_kill_process(pid).is_ok() {
-        assert!(begun.elapsed() < PATIENCE, "it lives");
+        assert!(begun.elapsed() < PATIENCE, "it still runs");
         tokio::task::yield_now().await;
     }
 }
@@ -42,23 +42,23 @@ async fn a_child_that_is_killed_is_started_again() {
     assert_whole(&left, started.seq + 1);
     let second = pid(&child);
     assert_ne!(second, first);
-    // The session ended with the process that ran it, and says so.
+    // The session ended with the process that ran it, and reports that.
     assert_eq!(session.state(), SessionState::Ended);
-    let ended = session.ended().await.expect("it is over");
+    let ended = session.ended().await.expect("it has ended");
     assert_eq!(ended.reason, Some(SessionEndReason::Failed));
-    // What was taken is taken, though the session is over.
+    // An accepted prompt stays accepted after the session has ended.
     let prompt = || Prompt { message_id: Some(MESSAGE.to_owned()), ..Prompt::text("/say once") };
-    let again = client.resume(session.id().clone(), "").await.expect("it goes on");
-    again.prompt(prompt()).await.expect("it is taken");
+    let again = client.resume(session.id().clone(), "").await.expect("it continues");
+    again.prompt(prompt()).await.expect("accepted");
     let second = pid(&child);
     kill_process(second, Signal::KILL).expect("it is killed");
-    again.ended().await.expect("it is over");
-    assert_eq!(again.prompt(prompt()).await.expect("it was taken"), MESSAGE);
-    again.prompt("/say another").await.expect_err("the session is over");
+    again.ended().await.expect("it has ended");
+    assert_eq!(again.prompt(prompt()).await.expect("it was accepted"), MESSAGE);
+    again.prompt("/say another").await.expect_err("the session has ended");
     let third = pid(&child);
     assert_ne!(third, second);
-    // And it goes on in the next.
-    let resumed = client.resume(session.id().clone(), "/say again").await.expect("it goes on");
+    // The session can be resumed in the next process.
+    let resumed = client.resume(session.id().clone(), "/say again").await.expect("it continues");
     until(&mut resumed.events(), "turnCompleted").await;
     client.close().await;
     gone(third).await;
@@ -74,19 +74,19 @@ async fn a_child_ends_with_its_client() {
     let mut events = session.events();
     until(&mut events, "turnStarted").await;
     let pid = pid(&child);
-    // It lives as long as anybody may want something of it.
+    // It lives while anything still refers to it.
     drop((child, client));
     session.summary().await.expect("it answers");
     drop((session, events));
     gone(pid).await;
     let begun = Instant::now();
     while !naming(&gateway.path("data")).is_empty() {
-        assert!(begun.elapsed() < PATIENCE, "an agent lives");
+        assert!(begun.elapsed() < PATIENCE, "an agent still runs");
         tokio::task::yield_now().await;
     }
 }
 
-/// Who still reads starts no other child.
+/// A reader does not start another child.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_is_closed_stays_so() {
     let gateway = Gateway::new();
@@ -99,7 +99,7 @@ async fn a_client_that_is_closed_stays_so() {
     let reading = tokio::spawn(async move { rest(&mut events).await });
     client.close().await;
     gone(first).await;
-    // The stream has its end, though nobody is left who could say that it is over.
+    // The stream ends although nobody is left to report the end.
     let read = reading.await.expect("it ends");
     assert!(read.last().is_some_and(|(_, raw)| raw.contains("\"sessionEnded\"")), "{read:?}");
     assert_eq!(child.pid(), None);
@@ -109,7 +109,7 @@ async fn a_client_that_is_closed_stays_so() {
     assert_eq!(naming(&gateway.path("data")), [""; 0]);
 }
 
-/// What it said last is in the error.
+/// The error contains the child's last output.
 #[tokio::test(flavor = "multi_thread")]
 async fn why_a_child_does_not_run_is_told() {
     let gateway = Gateway::new();
@@ -122,7 +122,7 @@ async fn why_a_child_does_not_run_is_told() {
     assert!(error.native_error().is_some_and(|words| words.contains("config.toml")), "{error:?}");
 }
 
-/// A hold that is dropped interrupts, one that is released does not; a token ends what is read.
+/// Dropping a guard interrupts, releasing it does not; a token ends a stream.
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_are_cancelled_by_hold_and_by_token() {
     let gateway = Gateway::new();
@@ -139,7 +139,7 @@ async fn sessions_are_cancelled_by_hold_and_by_token() {
     let EventKind::TurnFailed(turn) = &failed.kind else { panic!("{failed:?}") };
     assert_eq!(turn.reason, TurnFailure::Interrupted);
     assert!(failed.error().is_some_and(|error| error.agent_type().is_some()));
-    // What it showed is over with it.
+    // Its streams end with it.
     while next(&mut watched).await.expect("an event").is_some() {}
     let token = CancellationToken::new();
     let mut waiting = session.events_after(failed.seq).cancelled_by(token.clone());
@@ -147,8 +147,8 @@ async fn sessions_are_cancelled_by_hold_and_by_token() {
         tokio::spawn(async move { while next(&mut waiting).await.expect("one").is_some() {} });
     token.cancel();
     waited.await.expect("it ends");
-    assert!(session.summary().await.expect("it goes on").state != SessionState::Ended);
-    session.cancellable(OnDrop::Stop).cancel().await.expect("it is told");
+    assert!(session.summary().await.expect("it continues").state != SessionState::Ended);
+    session.cancellable(OnDrop::Stop).cancel().await.expect("accepted");
     rest(&mut events).await;
     assert_eq!(session.state(), SessionState::Ended);
     client.close().await;

@@ -1,4 +1,4 @@
-//! One conversation, held over every way to a gateway: the same events, the same answers, the same end.
+//! One conversation over every transport: the same events, the same answers, the same end.
 
 use agentwire_client::protocol::Command;
 use agentwire_client::transport::Call;
@@ -13,7 +13,7 @@ use crate::library::harness::{Gateway, WAYS, Way, assert_whole, next, rest, unti
 const PROMPT: &str = "/think hm\n/say hello\n/write note.txt hi\n/ask Which? | this | that\n\
                       /usage 10 5 0 0";
 
-/// What was told, without what differs from run to run, and the id of the session.
+/// The conversation without what differs between runs, and the id of the session.
 async fn converse(client: &AgentClient, gateway: &Gateway, way: Way) -> (Vec<String>, String) {
     let session = client.create(gateway.request(PROMPT)).await.expect("a session");
     let mut events = session.events();
@@ -58,7 +58,7 @@ async fn converse(client: &AgentClient, gateway: &Gateway, way: Way) -> (Vec<Str
                 assert_eq!((session.usage().input_tokens, session.usage().output_tokens), (10, 5));
                 session.prompt("/say turn {turns}").await.expect("a prompt");
             }
-            EventKind::TurnCompleted(_) => session.stop().await.expect("it is told"),
+            EventKind::TurnCompleted(_) => session.stop().await.expect("accepted"),
             _ => {}
         }
     }
@@ -70,7 +70,7 @@ async fn converse(client: &AgentClient, gateway: &Gateway, way: Way) -> (Vec<Str
     (told, session.id().to_string())
 }
 
-/// Text is told however it is cut.
+/// Joins text chunks, which may be split differently.
 fn tell(told: &mut Vec<String>, kind: &EventKind<'_>) {
     let name = kind.name();
     let more = match kind {
@@ -122,7 +122,7 @@ async fn every_way_tells_the_same_conversation() {
     }
 }
 
-/// The bytes of a log are the same however it is read.
+/// A log has the same bytes over every transport.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_way_reads_the_same_log() {
     let mut gateway = Gateway::new();
@@ -147,7 +147,7 @@ async fn every_way_reads_the_same_log() {
     for (log, way) in logs.iter().zip(WAYS) {
         assert_eq!(Some(log), logs.first(), "{way:?}");
     }
-    // And a script of it.
+    // The same with a scripted transport.
     let (log, core) = logs.first().expect("a log");
     let lines: Vec<&str> = log.iter().map(|(_, raw)| raw.as_str()).collect();
     let script = ScriptedTransport::new().transcript(&lines.join("\n")).expect("a script");
@@ -156,7 +156,7 @@ async fn every_way_reads_the_same_log() {
     assert_eq!(&rest(&mut session.events().profile(Profile::Core)).await, core);
 }
 
-/// A rule that answers first is no error for who answers every request.
+/// If a rule settles a request first, that is not an error for a client that answers every request.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_after_a_rule_is_too_late_and_no_error() {
     for way in WAYS {
@@ -172,7 +172,7 @@ async fn an_answer_after_a_rule_is_too_late_and_no_error() {
         let mut is_answered = None;
         while let Some(event) = next(&mut events).await.expect("an event") {
             if let Some(Request::Permission(asked)) = event.request() {
-                // By now the rule has answered.
+                // By now the rule has settled it.
                 until(&mut session.events_after(event.seq), "requestSettled").await;
                 is_answered = Some(asked.deny("no").await.expect("no error"));
             }
@@ -185,7 +185,7 @@ async fn an_answer_after_a_rule_is_too_late_and_no_error() {
     }
 }
 
-/// What is refused is refused with the same code, and the error says which agent it is about.
+/// Refusals have the same code over every transport, and the error names the agent.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_way_refuses_alike() {
     for way in WAYS {
@@ -211,13 +211,13 @@ async fn every_way_refuses_alike() {
         session.finish().await.expect("it finishes");
         let ended = session.ended().await.expect("it ends");
         assert_eq!(ended.state, SessionState::Ended, "{way:?}");
-        // One that is over may be stopped, and takes nothing else.
-        session.stop().await.expect("it is over");
-        session.cancellable(OnDrop::Interrupt).cancel().await.expect("it is over");
+        // A session that has ended may be stopped, and accepts nothing else.
+        session.stop().await.expect("it has ended");
+        session.cancellable(OnDrop::Interrupt).cancel().await.expect("it has ended");
         for error in [
-            session.prompt("more").await.expect_err("it is over"),
-            session.interrupt().await.expect_err("it is over"),
-            session.finish().await.expect_err("it is over"),
+            session.prompt("more").await.expect_err("it has ended"),
+            session.interrupt().await.expect_err("it has ended"),
+            session.finish().await.expect_err("it has ended"),
         ] {
             assert_eq!(error.code(), Some(ErrorCode::Conflict), "{way:?}: {error}");
             assert!(error.message().contains("has ended"), "{way:?}: {error}");
@@ -226,7 +226,7 @@ async fn every_way_refuses_alike() {
     }
 }
 
-/// A start that is said again is the same session, also where its answer never came.
+/// A repeated start is the same session, even if its answer never arrived.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_counts_once_over_every_way() {
     for way in WAYS {
@@ -246,7 +246,7 @@ async fn a_start_counts_once_over_every_way() {
         let first = id(start("a").await.expect("a session"));
         assert_eq!(id(start("a").await.expect("the same")), first, "{way:?}");
         let stop = Call::Command(first.as_str().into(), Command::Stop);
-        client.transport().call(stop).await.expect("it is told");
+        client.transport().call(stop).await.expect("accepted");
         let session = client.attach(first.as_str()).await.expect("a session");
         session.ended().await.expect("it ends");
         assert_eq!(id(start("a").await.expect("the same")), first, "{way:?}");
@@ -255,7 +255,7 @@ async fn a_start_counts_once_over_every_way() {
     }
 }
 
-/// A session that is over goes on, and its events begin there.
+/// A session that has ended can be resumed, and its new events start there.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_is_resumed_over_every_way() {
     for way in WAYS {
@@ -266,10 +266,10 @@ async fn a_session_is_resumed_over_every_way() {
         let client = gateway.client(way).await;
         let session = client.create(gateway.request("/say one")).await.expect("a session");
         until(&mut session.events(), "turnCompleted").await;
-        session.stop().await.expect("it is told");
+        session.stop().await.expect("accepted");
         let before = session.ended().await.expect("it ends").last_seq;
         let resumed =
-            client.resume(session.id().clone(), "/say {turns}").await.expect("it goes on");
+            client.resume(session.id().clone(), "/say {turns}").await.expect("it continues");
         assert_eq!(resumed.id(), session.id());
         let mut events = resumed.events();
         let first = next(&mut events).await.expect("an event").expect("an event");
@@ -277,7 +277,7 @@ async fn a_session_is_resumed_over_every_way() {
         let done = until(&mut events, "turnCompleted").await;
         let EventKind::TurnCompleted(turn) = &done.kind else { panic!("{done:?}") };
         assert_eq!(turn.turn_number, 2, "{way:?}");
-        // Who reads on from before sees all of it.
+        // A reader that continues from before sees all of them.
         let old = session.events_after(before).up_to(done.seq);
         assert_whole(&rest(&mut { old }).await, before + 1);
         client.close().await;

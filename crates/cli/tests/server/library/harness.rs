@@ -1,4 +1,4 @@
-//! A home, a server in it if one is wanted, and every way to a gateway there.
+//! A home, optionally a server in it, and every transport to its gateway.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -12,7 +12,6 @@ use serde_json::Value;
 
 use crate::shared::{self, AGENTWIRE, Home, PATIENCE, naming};
 
-/// A way to a gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     Http(Streaming),
@@ -26,7 +25,7 @@ pub(crate) const SERVER_WAYS: [Way; 3] =
 pub(crate) const WAYS: [Way; 5] =
     [SERVER_WAYS[0], SERVER_WAYS[1], SERVER_WAYS[2], Way::Stdio, Way::InProcess];
 
-/// A home, and a server in it if one is wanted.
+/// A home, and optionally a server in it.
 pub(crate) struct Gateway {
     home: Home,
     server: Option<shared::Server>,
@@ -41,7 +40,6 @@ impl Gateway {
         self.home.path(name)
     }
 
-    /// Starts a server, and waits until it listens.
     pub(crate) fn serve(&mut self, args: &[&str]) {
         self.server = Some(shared::Server::at(&self.home, args));
     }
@@ -50,7 +48,7 @@ impl Gateway {
         self.serve(&[&["--http", http], args].concat());
     }
 
-    /// Kills the server, and gives its address.
+    /// Kills the server and returns its address.
     pub(crate) fn kill(&mut self) -> String {
         self.server.take().expect("a server").kill()
     }
@@ -59,7 +57,6 @@ impl Gateway {
         &self.server.as_ref().expect("a server").http
     }
 
-    /// The file of the operator's token.
     pub(crate) fn token_file(&self) -> PathBuf {
         let found =
             std::fs::read_to_string(self.path("data").join("server.json")).expect("a server");
@@ -67,7 +64,7 @@ impl Gateway {
         found.get("tokenFile").and_then(Value::as_str).expect("a file").into()
     }
 
-    /// The server, by another address that leads to it.
+    /// The server at another address that leads to it.
     pub(crate) fn server_at(&self, address: &str) -> Server {
         let server = Server::new(&format!("http://{address}")).expect("an address");
         server.with_token_file(&self.token_file()).expect("a token")
@@ -85,7 +82,7 @@ impl Gateway {
         client_at(self.home.root(), way, builder).await
     }
 
-    /// A session of the demo agent.
+    /// A request for a session of the demo agent.
     pub(crate) fn request(&self, prompt: &str) -> SessionRequest {
         let work = self.path("work").to_string_lossy().into_owned();
         let config = SessionConfig { working_directory: Some(work), ..SessionConfig::default() };
@@ -100,7 +97,7 @@ fn child_at(root: &Path) -> StdioTransport {
         .directory(root.join("work"))
 }
 
-/// A client that comes that way to the gateway of that home.
+/// A client that uses this transport to the gateway of this home.
 pub(crate) async fn client_at(root: &Path, way: Way, builder: ClientBuilder) -> AgentClient {
     let data_dir = root.join("data");
     match way {
@@ -121,7 +118,7 @@ pub(crate) async fn client_at(root: &Path, way: Way, builder: ClientBuilder) -> 
 impl Drop for Gateway {
     fn drop(&mut self) {
         self.server = None;
-        // An agent that is just being killed could still write where nothing is to be left.
+        // An agent that is being killed could still write files into a home that is being removed.
         let begun = Instant::now();
         while !naming(self.home.root()).is_empty() && begun.elapsed() < PATIENCE {
             std::thread::yield_now();
@@ -129,12 +126,10 @@ impl Drop for Gateway {
     }
 }
 
-/// The next event, in time.
 pub(crate) async fn next(events: &mut EventStream) -> Result<Option<Event>, AgentError> {
     tokio::time::timeout(PATIENCE, events.try_next()).await.expect("in time")
 }
 
-/// Reads on to the first event of that type.
 pub(crate) async fn until(events: &mut EventStream, kind: &str) -> Event {
     loop {
         let event = next(events).await.expect("an event");
@@ -145,7 +140,7 @@ pub(crate) async fn until(events: &mut EventStream, kind: &str) -> Event {
     }
 }
 
-/// All that is left, as it is kept.
+/// The remaining events, as they are stored.
 pub(crate) async fn rest(events: &mut EventStream) -> Vec<(u64, String)> {
     let mut all = Vec::new();
     while let Some(event) = next(events).await.expect("an event") {
@@ -154,7 +149,7 @@ pub(crate) async fn rest(events: &mut EventStream) -> Vec<(u64, String)> {
     all
 }
 
-/// Numbers that are dense from one on.
+/// Asserts that the numbers have no gap, starting with `from`.
 pub(crate) fn assert_whole(events: &[(u64, String)], from: u64) {
     let numbers: Vec<u64> = events.iter().map(|(seq, _)| *seq).collect();
     let expected: Vec<u64> = (from..from + numbers.len() as u64).collect();

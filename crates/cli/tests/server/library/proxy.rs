@@ -1,5 +1,4 @@
-//! A line to a server with something on it: it cuts connections, passes no WebSockets on, or collects
-//! streams.
+//! A proxy with obstacles: it breaks connections, does not pass WebSockets on, or buffers streams.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,26 +6,25 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What is on the line.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Obstacles {
-    /// After so many bytes of the server a connection is cut.
+    /// Closes each connection after this many bytes from the server.
     pub(crate) cut: Option<usize>,
     pub(crate) upgrades: Upgrades,
-    /// So many requests for a WebSocket break the connection.
+    /// Closes the connection of this many WebSocket upgrades.
     pub(crate) broken_upgrades: usize,
-    /// Streams of events are collected, and come never.
+    /// Buffers event streams, so that they never arrive.
     pub(crate) collects_streams: bool,
 }
 
-/// What becomes of requests for a WebSocket.
+/// What happens to WebSocket upgrades.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Upgrades {
     #[default]
     Pass,
     /// They are refused.
     Refuse,
-    /// They get through as plain requests.
+    /// They arrive as plain requests.
     Strip,
 }
 
@@ -34,7 +32,6 @@ pub(crate) struct Proxy {
     /// Where clients connect.
     pub(crate) address: String,
     listener: TcpListener,
-    /// How many connections came.
     pub(crate) connections: Arc<AtomicUsize>,
 }
 
@@ -45,7 +42,7 @@ impl Proxy {
         Self { address, listener, connections: Arc::default() }
     }
 
-    /// Leads to that server.
+    /// Forwards connections to this server.
     pub(crate) fn lead(self, to: &str, obstacles: Obstacles) {
         let to = to.to_owned();
         let upgrades = Arc::new(AtomicUsize::new(0));

@@ -1,4 +1,4 @@
-//! A small receiver of OTLP over HTTP, which knows both of its forms.
+//! A small OTLP/HTTP receiver for both JSON and protobuf.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -39,7 +39,7 @@ impl Receiver {
         Self::new(Some(status))
     }
 
-    /// Takes connections and never answers.
+    /// Accepts connections and never answers.
     pub(super) fn hanging() -> Self {
         Self::new(None)
     }
@@ -49,7 +49,7 @@ impl Receiver {
         let endpoint = format!("http://{}", listener.local_addr().expect("an address"));
         let got = Arc::new(Mutex::new(Vec::new()));
         let taken = Arc::clone(&got);
-        // It ends with the test program, which waits for nobody.
+        // It ends with the test program, which does not wait for it.
         std::thread::spawn(move || {
             let mut held = Vec::new();
             for stream in listener.incoming().flatten() {
@@ -113,7 +113,7 @@ impl Request {
         spans.unwrap_or_default().iter().map(span).collect()
     }
 
-    /// The JSON form, whichever it came in.
+    /// The request as JSON, whichever form it had.
     fn json(&self) -> Value {
         match self.headers["content-type"].as_str() {
             "application/json" => serde_json::from_slice(&self.body).expect("JSON"),
@@ -154,7 +154,7 @@ fn attributes(told: &Value) -> BTreeMap<String, Value> {
     pairs.collect()
 }
 
-/// A field of a message in protobuf.
+/// A field of a protobuf message.
 enum Field<'b> {
     Number(u64),
     Bytes(&'b [u8]),
@@ -217,7 +217,7 @@ fn text_of(message: &[u8], wanted: u64) -> String {
     String::from_utf8(bytes.to_vec()).expect("UTF-8")
 }
 
-/// By the numbers of `opentelemetry/proto/trace/v1/trace.proto`.
+/// Uses the field numbers of `opentelemetry/proto/trace/v1/trace.proto`.
 fn protobuf(request: &[u8]) -> Value {
     let of_resource = bytes_of(request, 1)[0];
     let of_scope = bytes_of(of_resource, 2)[0];

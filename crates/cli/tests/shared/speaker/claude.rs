@@ -201,7 +201,7 @@ impl Claude {
             "request_user_dialog" => json!({ "behavior": "cancelled" }),
             // Claude may send its host requests that no other client knows.
             subtype => {
-                assert!(self.messages.is_claude(), "{subtype} is no request: {line}");
+                assert!(self.messages.is_claude(), "{subtype} is not a request: {line}");
                 json!({})
             }
         };
@@ -237,7 +237,7 @@ impl Speaker for Claude {
             "control_response" => {
                 let response = &frame["response"];
                 let id = response["request_id"].as_str().expect(line);
-                assert!(self.calls.remove(id), "one reply a call: {line}");
+                assert!(self.calls.remove(id), "one reply per call: {line}");
                 match response["subtype"].as_str().expect(line) {
                     "success" => assert!(response["response"]["commands"].is_array(), "{line}"),
                     "error" => assert!(response["error"].is_string(), "{line}"),

@@ -71,7 +71,7 @@ pub(crate) fn answers(questions: &Value) -> Value {
         let key = question["id"].as_str().or(question["question"].as_str());
         let label = &question["options"][0]["label"];
         let label = if label.is_null() { json!("yes") } else { label.clone() };
-        (key.expect("a question has words").to_owned(), label)
+        (key.expect("a question has a text").to_owned(), label)
     });
     Value::Object(answers.collect())
 }

@@ -85,7 +85,7 @@ impl Rpc {
     }
 
     fn reply(&mut self, frame: Frame<'_>, line: &str, heard: &mut Vec<Heard>) {
-        let asked = self.calls.remove(&frame.id.expect(line)).expect("one reply a call");
+        let asked = self.calls.remove(&frame.id.expect(line)).expect("one reply per call");
         let reply = match (frame.result, frame.error) {
             (Some(result), None) => Ok(result),
             (None, Some(error)) => {

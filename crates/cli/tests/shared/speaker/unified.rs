@@ -77,7 +77,8 @@ impl Unified {
     }
 
     fn reply(&mut self, frame: &Value, line: &str, heard: &mut Vec<Heard>) {
-        let asked = self.calls.remove(frame["id"].as_str().expect(line)).expect("one reply a call");
+        let asked =
+            self.calls.remove(frame["id"].as_str().expect(line)).expect("one reply per call");
         let error = frame.get("error").map(|error| {
             assert!(error["message"].is_string(), "{line}");
             error["code"].as_str().expect(line).to_owned()
@@ -194,7 +195,7 @@ impl Unified {
             }
             "hook" | "other" => settle["hookOutput"] = json!({}),
             "mcp" => settle["hookOutput"] = mcp_answer(&request["input"]),
-            kind => panic!("{kind} is no request"),
+            kind => panic!("{kind} is not a request"),
         }
         let id = id.as_str().expect("an id").to_owned();
         self.call(settle, Asked::Settle(session.to_owned(), id))

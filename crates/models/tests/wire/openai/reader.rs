@@ -61,7 +61,7 @@ pub(super) fn response(answer: &Answer) -> Value {
                 let field = ["text", "arguments", "input"]
                     .into_iter()
                     .find(|field| event.get(field).is_some())
-                    .expect("what is done");
+                    .expect("a field with the text");
                 assert_eq!(event[field], text.as_str());
                 if field != "text" {
                     item[field] = event[field].clone();
