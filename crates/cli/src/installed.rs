@@ -139,7 +139,7 @@ async fn look_for(agent: AgentType, settings: &Settings, contain: Option<&Contai
                 // Not the current directory: a project's settings could make the program run
                 // something.
                 directory: Path::new("/"),
-                veil: own_dirs::veil(settings, agent, None),
+                veil: own_dirs::Kept::new(settings).veil(settings, agent, None),
                 until: Instant::now() + PATIENCE,
             };
             questions.ask_all(known).await

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use agentwire_sessions::held_dir::HeldDir;
 use agentwire_sessions::own_dirs;
 use agentwire_sessions::session::Client;
 use base64::Engine as _;
@@ -119,9 +120,9 @@ pub struct Entry {
 /// The tokens of a data directory. Any process may change the file; it is read again after each change.
 #[derive(Debug)]
 pub struct Tokens {
-    data_dir: PathBuf,
+    /// Held open: an agent that renames a directory above it cannot put its own tokens in that place.
+    data_dir: HeldDir,
     operator: Operator,
-    list: PathBuf,
     known: Mutex<Cached>,
 }
 
@@ -142,12 +143,11 @@ impl Tokens {
 
     /// The same, but a new operator's token goes into a new directory under `base`.
     fn open_in(data_dir: &Path, base: &Path) -> io::Result<Self> {
-        let data_dir = data_dir.canonicalize()?;
-        let alone = alone(&data_dir)?;
-        let operator = Operator::open(&data_dir, base)?;
+        let data_dir = HeldDir::open(&data_dir.canonicalize()?)?;
+        let alone = alone(data_dir.path())?;
+        let operator = Operator::open(data_dir.name(), base)?;
         drop(alone);
-        let list = data_dir.join("tokens.json");
-        let tokens = Self { data_dir, operator, list, known: Mutex::default() };
+        let tokens = Self { data_dir, operator, known: Mutex::default() };
         drop(tokens.read()?);
         Ok(tokens)
     }
@@ -160,14 +160,18 @@ impl Tokens {
         operator::secret(&self.data_dir)
     }
 
+    fn list_file(&self) -> PathBuf {
+        self.data_dir.path().join("tokens.json")
+    }
+
     /// Creates a token. The secret is returned only this once.
     pub fn create(&self, name: &str, scope: Scope, now: String) -> io::Result<(Entry, String)> {
         let secret = new_secret();
         let digest = digest(&secret);
         let id = digest.get(..ID).unwrap_or_default().to_owned();
         let entry = Entry { id, name: name.to_owned(), scope, created_at: now, digest };
-        let _alone = alone(&self.data_dir)?;
-        let mut entries = read_list(&self.list)?;
+        let _alone = alone(self.data_dir.path())?;
+        let mut entries = read_list(&self.list_file())?;
         entries.push(entry.clone());
         self.write_list(&entries)?;
         Ok((entry, secret))
@@ -175,13 +179,13 @@ impl Tokens {
 
     /// All tokens except the operator's own.
     pub fn list(&self) -> io::Result<Vec<Entry>> {
-        read_list(&self.list)
+        read_list(&self.list_file())
     }
 
     /// Revokes a token; false if there is none with that id.
     pub fn revoke(&self, id: &str) -> io::Result<bool> {
-        let _alone = alone(&self.data_dir)?;
-        let mut entries = read_list(&self.list)?;
+        let _alone = alone(self.data_dir.path())?;
+        let mut entries = read_list(&self.list_file())?;
         let before = entries.len();
         entries.retain(|entry| entry.id != id);
         let is_gone = entries.len() < before;
@@ -212,15 +216,16 @@ impl Tokens {
     /// The cached tokens, up to date with the files.
     fn read(&self) -> io::Result<MutexGuard<'_, Cached>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let stamps = [stamp(&self.data_dir.join(own_dirs::SECRET)), stamp(&self.list)];
+        let data_dir = self.data_dir.path();
+        let stamps = [stamp(&data_dir.join(own_dirs::SECRET)), stamp(&self.list_file())];
         if known.stamps != stamps || known.callers.is_empty() {
-            let operator = own_dirs::secret(&self.data_dir)?.map(|secret| Caller {
+            let operator = own_dirs::secret(data_dir)?.map(|secret| Caller {
                 name: OPERATOR.into(),
                 scope: Scope::Admin,
                 token: secret.digest.into(),
             });
             let mut callers: Vec<Caller> = operator.into_iter().collect();
-            let entries = read_list(&self.list)?;
+            let entries = read_list(&self.list_file())?;
             for entry in &entries {
                 let is_alone = entries.iter().filter(|other| other.name == entry.name).count() == 1;
                 // Names must be unique, so that a reader knows which client answered.
@@ -238,7 +243,7 @@ impl Tokens {
 
     fn write_list(&self, entries: &[Entry]) -> io::Result<()> {
         let text = serde_json::to_string_pretty(entries)?;
-        write_private(&self.list, &format!("{text}\n"))
+        write_private(&self.list_file(), &format!("{text}\n"))
     }
 }
 

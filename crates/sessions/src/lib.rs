@@ -8,6 +8,7 @@ pub mod blocking;
 pub mod bridge;
 pub mod budget;
 pub mod clock;
+pub mod held_dir;
 pub mod hub;
 pub mod log;
 pub mod managed_files;

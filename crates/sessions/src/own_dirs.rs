@@ -2,19 +2,16 @@
 
 mod identity;
 
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
-use agentwire_dialects::program;
-use agentwire_dialects::program::DefaultCommand;
-use agentwire_protocol::{AgentType, ErrorCode, GatewayError};
+use agentwire_protocol::{ErrorCode, GatewayError};
 use serde::{Deserialize, Serialize};
 
 pub use self::identity::Kept;
 use crate::Settings;
-use crate::process::Veil;
 use crate::settings::aside;
 
 /// The file in a data directory that says where the operator's token is.
@@ -55,8 +52,13 @@ pub struct Place {
 
 /// agentwire's own directories at this moment: of data, settings, and the operator's token.
 pub fn places(settings: &Settings) -> Vec<Place> {
+    places_of(settings, Some(&settings.data_dir))
+}
+
+/// The same, with the path to read the data directory by.
+fn places_of(settings: &Settings, data_dir: Option<&Path>) -> Vec<Place> {
     // A file that cannot be read names nothing; the data directory is in the list anyway.
-    let secret = secret(&settings.data_dir).ok().flatten();
+    let secret = data_dir.and_then(|data_dir| secret(data_dir).ok().flatten());
     let secret = secret.and_then(|secret| secret.file.parent().map(Path::to_owned));
     let places = [
         ("data", Some(settings.data_dir.clone())),
@@ -65,26 +67,6 @@ pub fn places(settings: &Settings) -> Vec<Place> {
     ];
     let places = places.into_iter();
     places.filter_map(|(what, path)| Some(Place { what, path: path? })).collect()
-}
-
-/// What an agent cannot see: agentwire's own directories and secrets. In the data directory, it can see the
-/// files that it is started with, and a built-in agent can also see its own state.
-pub fn veil(settings: &Settings, agent: AgentType, files: Option<&Path>) -> Veil {
-    let places = places(settings).into_iter().map(|place| place.path);
-    let hidden = places.chain(settings.secrets.iter().cloned());
-    let mut shown: Vec<PathBuf> = files.map(Path::to_path_buf).into_iter().collect();
-    if let DefaultCommand::BuiltIn { state, .. } = program(agent).command {
-        let state = settings.data_dir.join(state);
-        // It must exist to be shown. If it cannot be created, the agent reports that when it writes.
-        let _ = DirBuilder::new().recursive(true).mode(0o700).create(&state);
-        shown.push(state);
-    }
-    let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
-    Veil {
-        hidden: hidden.map(absolute).collect(),
-        shown: shown.into_iter().map(absolute).collect(),
-        known: Vec::new(),
-    }
 }
 
 /// The files and directories that an agent always has to ask about, whatever is allowed.

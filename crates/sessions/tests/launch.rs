@@ -142,7 +142,7 @@ fn files_are_private_and_removed_with_the_process() {
     launch.file("a.json", "{}").file("b", *b"\xff");
     // The directory need not exist.
     let runtime = place.path().join("da \"ta/run");
-    let (spawn, files) = prepare(&launch, "/bin/agent".into(), &runtime).unwrap();
+    let (spawn, files) = prepare(&launch, "/bin/agent".into(), &runtime, None).unwrap();
 
     let directory = fs::read_dir(&runtime).unwrap().next().unwrap().unwrap().path();
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -174,7 +174,7 @@ fn a_file_cannot_be_written_elsewhere() {
     for name in ["../b", "a/b", "/tmp/b", "..", "b/", ""] {
         let mut launch = Launch::new("agent", &SessionConfig::default());
         launch.file(name, "");
-        let error = prepare(&launch, "/bin/agent".into(), runtime.path()).unwrap_err();
+        let error = prepare(&launch, "/bin/agent".into(), runtime.path(), None).unwrap_err();
         assert!(error.to_string().ends_with("not a plain name"), "{error}");
     }
     assert_eq!(fs::read_dir(runtime.path()).unwrap().count(), 0);
@@ -185,7 +185,7 @@ fn what_a_killed_gateway_left_is_removed() {
     let runtime = tempfile::tempdir().unwrap();
     let mut launch = Launch::new("agent", &SessionConfig::default());
     launch.file("a", "");
-    let (_spawn, files) = prepare(&launch, "/bin/agent".into(), runtime.path()).unwrap();
+    let (_spawn, files) = prepare(&launch, "/bin/agent".into(), runtime.path(), None).unwrap();
     let left = runtime.path().join("launch-0");
     fs::create_dir(&left).unwrap();
     fs::write(left.join("mcp.json"), "secret").unwrap();
@@ -202,9 +202,9 @@ fn a_list_of_directories_has_no_comma_in_it() {
     let runtime = place.path().join("a,b");
     let mut launch = Launch::new("agent", &SessionConfig::default());
     launch.file("a", "").option_of("--file", [Part::File("a".to_owned())]);
-    assert!(prepare(&launch, "/bin/agent".into(), &runtime).is_ok());
+    assert!(prepare(&launch, "/bin/agent".into(), &runtime, None).is_ok());
     launch.option_of("--all", [Part::Directory]);
-    let error = prepare(&launch, "/bin/agent".into(), &runtime).unwrap_err();
+    let error = prepare(&launch, "/bin/agent".into(), &runtime, None).unwrap_err();
     assert!(error.to_string().contains("comma"), "{error}");
     assert_eq!(fs::read_dir(&runtime).unwrap().count(), 0);
 }
@@ -237,7 +237,7 @@ fn what_a_user_says_is_not_filled_in() {
         let dialect = agentwire_dialects::agent(name).unwrap();
         let launch = dialect.launch(&start).unwrap();
         let place = tempfile::tempdir().unwrap();
-        let (spawn, _files) = prepare(&launch, "/bin/agent".into(), place.path()).unwrap();
+        let (spawn, _files) = prepare(&launch, "/bin/agent".into(), place.path(), None).unwrap();
         let odd_args = spawn.args.iter().filter(|arg| arg.to_string_lossy().contains("{file:"));
         assert!(odd_args.clone().all(|arg| arg.to_string_lossy().contains(odd)), "{name}");
         assert_eq!(odd_args.count() > 0, name != "codex", "{name}");

@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use agentwire_protocol::shell::quoted;
+use agentwire_sessions::held_dir::HeldDir;
 use agentwire_sessions::own_dirs::{self, Secret};
 use agentwire_sessions::private_dir::{PrivateDirectory, remove_unused};
 use agentwire_sessions::settings::aside;
@@ -24,6 +25,9 @@ const SHORTEST: usize = 32;
 
 /// Older versions stored the secret in this file of the data directory. If it exists, it is moved.
 const FORMER: &str = "token";
+
+/// The file has a token, but another one.
+const FOREIGN: &str = "is not the token of this data directory";
 
 /// The operator's token, as it was when it was opened.
 #[derive(Debug)]
@@ -52,21 +56,24 @@ impl Operator {
                 lock.lock_shared()?;
                 Ok(Self { file: known.file, _lock: Some(lock) })
             }
-            Some(_) => Err(wrong(&known.file, "is not the token of this data directory")),
+            Some(_) => Err(wrong(&known.file, FOREIGN)),
             None => make(data_dir, base, &new_secret()),
         }
     }
 }
 
-pub(super) fn secret(data_dir: &Path) -> io::Result<String> {
-    let known = own_dirs::secret(data_dir)?;
-    let found =
-        known.map(|known| check_private(data_dir, &known.file).and_then(|()| read(&known.file)));
-    let found = found.transpose()?.flatten();
-    found.ok_or_else(|| {
-        let message = "the operator's token is missing; `agentwire token show` creates a new one";
-        io::Error::new(io::ErrorKind::NotFound, message)
-    })
+pub(super) fn secret(data_dir: &HeldDir) -> io::Result<String> {
+    if let Some(known) = own_dirs::secret(data_dir.path())? {
+        check_private(data_dir.name(), &known.file)?;
+        if let Some(secret) = read(&known.file)? {
+            return match digest(&secret) == known.digest {
+                true => Ok(secret),
+                false => Err(wrong(&known.file, FOREIGN)),
+            };
+        }
+    }
+    let message = "the operator's token is missing; `agentwire token show` creates a new one";
+    Err(io::Error::new(io::ErrorKind::NotFound, message))
 }
 
 /// The directory for secrets: one that only this user can enter, or at least one in which only this user

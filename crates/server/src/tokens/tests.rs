@@ -36,6 +36,30 @@ fn a_token_is_known_until_it_is_revoked_by_anybody() {
     assert!(ours.caller(&main).is_some());
 }
 
+/// An agent may be able to rename a directory above the data directory, and to create another there.
+#[test]
+#[cfg(target_os = "linux")]
+fn tokens_in_another_directory_of_the_same_name_are_unknown() {
+    let (above, base) = places();
+    let (own, away) = (above.path().join("own"), above.path().join("away"));
+    let data = own.join("data");
+    fs::create_dir_all(&data).expect("a directory");
+    let ours = Tokens::open_in(&data, base.path()).expect("tokens");
+    let main = ours.main().expect("a token");
+    fs::rename(&own, &away).expect("it moves");
+    fs::create_dir_all(&data).expect("a directory");
+    let forged = Tokens::open_in(&data, base.path()).expect("tokens");
+    let (_, secret) = forged.create("x", Scope::Admin, String::new()).expect("a token");
+    let forged_main = forged.main().expect("a token");
+    assert!(forged.caller(&secret).is_some() && forged_main != main);
+    assert_eq!((ours.caller(&secret), ours.caller(&forged_main)), (None, None));
+    assert!(ours.caller(&main).is_some());
+    // What the operator creates is stored where it is read.
+    let (_, secret) = ours.create("y", Scope::Watch, String::new()).expect("a token");
+    assert!(ours.caller(&secret).is_some() && forged.caller(&secret).is_none());
+    assert!(ours.main().is_ok_and(|token| token == main));
+}
+
 #[test]
 fn many_who_open_a_new_directory_at_once_have_one_token() {
     for _ in 0..20 {

@@ -4,21 +4,32 @@
 //! expose it to the next agent under its new name. So each is held open, and no agent starts while a path
 //! leads elsewhere.
 
-use std::fs::{self, File};
-use std::os::unix::fs::MetadataExt as _;
+use std::fs::{DirBuilder, File};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use agentwire_protocol::{ErrorCode, GatewayError};
+use agentwire_dialects::program;
+use agentwire_dialects::program::DefaultCommand;
+use agentwire_protocol::{AgentType, ErrorCode, GatewayError};
 use rustix::fs::{Mode, OFlags};
 
-use super::{Place, identity, places};
+use super::{Place, places_of};
 use crate::Settings;
-use crate::process::Known;
+use crate::held_dir::{HELD, HeldDir};
+use crate::process::{Known, Veil};
 
 /// The directories, each held open: while it is, no other directory can get its inode number.
 #[derive(Debug, Default)]
-pub struct Kept(Mutex<Vec<(Place, File)>>);
+pub struct Kept(Mutex<Vec<Own>>);
+
+#[derive(Debug)]
+struct Own {
+    what: &'static str,
+    directory: HeldDir,
+    /// Whether agents cannot see it. If not, it holds a secret file that they cannot see.
+    is_hidden: bool,
+}
 
 impl Kept {
     pub fn new(settings: &Settings) -> Self {
@@ -27,16 +38,25 @@ impl Kept {
         kept
     }
 
+    /// The data directory, once it exists.
+    pub fn data_dir(&self, settings: &Settings) -> Option<HeldDir> {
+        let find = || {
+            let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.iter().find(|own| own.what == DATA).map(|own| own.directory.clone())
+        };
+        find().or_else(|| {
+            self.note(settings);
+            find()
+        })
+    }
+
     /// Refuses if one of the directories was moved. Adds those that were created since.
     pub fn check(&self, settings: &Settings) -> Result<(), GatewayError> {
         self.note(settings);
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let moved = kept.iter().find(|(place, held)| {
-            let held = held.metadata().ok().map(|held| (held.dev(), held.ino()));
-            identity(&place.path) != held
-        });
-        let Some((Place { what, path }, _)) = moved else { return Ok(()) };
-        let path = path.display();
+        let moved = kept.iter().find(|own| !own.directory.is_at_its_name());
+        let Some(Own { what, directory, .. }) = moved else { return Ok(()) };
+        let path = directory.name().display();
         let message = format!(
             "failed to start the agent: agentwire stores its {what} in {path}, but that directory or one \
              above it was moved or replaced, so agents could see it; move it back"
@@ -44,58 +64,90 @@ impl Kept {
         Err(GatewayError::new(ErrorCode::Forbidden, message))
     }
 
-    /// The identities of the directories, and of those `hidden` paths that lie directly in one. They are
-    /// taken from the open handles, not from what the paths lead to now; the code that hides the paths
-    /// compares them.
-    pub fn known(&self, hidden: &[PathBuf]) -> Vec<Known> {
+    /// What an agent cannot see: agentwire's own directories and secrets. In the data directory, it can see
+    /// the files that it is started with, and a built-in agent can also see its own state.
+    ///
+    /// The directories are those that are held open, whatever their names lead to now.
+    pub fn veil(&self, settings: &Settings, agent: AgentType, files: Option<&Path>) -> Veil {
+        let data_dir = self.data_dir(settings);
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = kept.iter().filter_map(|(place, held)| {
-            Some(Known::of(place.path.clone(), &held.metadata().ok()?))
+        let own = kept.iter().filter(|own| own.is_hidden);
+        let own = own.map(|own| own.directory.name().to_path_buf());
+        let named = places_of(settings, None).into_iter().map(|place| place.path);
+        let hidden = own.chain(named.chain(settings.secrets.iter().cloned()).map(absolute));
+        let mut shown: Vec<PathBuf> = files.map(Path::to_path_buf).into_iter().collect();
+        if let DefaultCommand::BuiltIn { state, .. } = program(agent).command {
+            let data_dir = data_dir.as_ref().map_or(settings.data_dir.as_path(), HeldDir::path);
+            // It must exist to be shown. If it cannot be created, the agent reports that when it writes.
+            let mut builder = DirBuilder::new();
+            let _ = builder.recursive(true).mode(0o700).create(data_dir.join(state));
+            shown.push(settings.data_dir.join(state));
+        }
+        let mut hidden: Vec<PathBuf> = hidden.collect();
+        hidden.sort();
+        hidden.dedup();
+        Veil { hidden, shown: shown.into_iter().map(absolute).collect(), known: Vec::new() }
+    }
+
+    /// The identities of the directories, and of what is hidden or shown inside one. They are taken from
+    /// the open handles, not from what the paths lead to now; the code that hides the paths compares them.
+    pub fn known(&self, veil: &Veil) -> Vec<Known> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = kept.iter().filter_map(|Own { directory, .. }| {
+            Some(Known::of(directory.name().to_path_buf(), &directory.metadata().ok()?))
         });
-        let files = hidden.iter().filter_map(|path| {
-            let (above, name) = (path.parent()?, path.file_name()?);
-            let (_, directory) = kept.iter().find(|(place, _)| place.path == above)?;
-            let flags = HELD | OFlags::CLOEXEC;
-            let file = rustix::fs::openat(directory, name, flags, Mode::empty()).ok()?;
-            Some(Known::of(path.clone(), &File::from(file).metadata().ok()?))
-        });
-        let own: Vec<Known> = own.collect();
-        let is_new = |file: &Known| own.iter().all(|known| known.path != file.path);
-        let files: Vec<Known> = files.filter(is_new).collect();
-        own.into_iter().chain(files).collect()
+        let mut known: Vec<Known> = own.collect();
+        for path in veil.hidden.iter().chain(&veil.shown) {
+            if known.iter().any(|known| known.path == *path) {
+                continue;
+            }
+            let inside = kept.iter().find_map(|Own { directory, .. }| {
+                let rest = path.strip_prefix(directory.name()).ok()?;
+                let flags = HELD | OFlags::CLOEXEC;
+                let file = rustix::fs::openat(directory, rest, flags, Mode::empty()).ok()?;
+                Some(Known::of(path.clone(), &File::from(file).metadata().ok()?))
+            });
+            known.extend(inside);
+        }
+        known
     }
 
     fn note(&self, settings: &Settings) {
-        let secrets = settings.secrets.iter().filter_map(|file| file.parent());
-        let secrets = secrets.map(|path| Place { what: "secrets", path: path.to_owned() });
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // A deleted directory has nothing left to hide; another may take its place.
-        kept.retain(|(_, held)| held.metadata().is_ok_and(|held| held.nlink() > 0));
-        for place in places(settings).into_iter().chain(secrets) {
-            let path = std::path::absolute(&place.path).unwrap_or_else(|_| place.path.clone());
-            if !kept.iter().any(|(known, _)| known.path == path)
-                && let Some(held) = held(&path)
+        kept.retain(|own| !own.directory.is_deleted());
+        let add = |kept: &mut Vec<Own>, Place { what, path }: Place, is_hidden| {
+            let path = absolute(path);
+            if !kept.iter().any(|own| own.directory.name() == path)
+                && let Ok(directory) = HeldDir::open(&path)
             {
-                kept.push((Place { path, ..place }, held));
+                kept.push(Own { what, directory, is_hidden });
+            }
+        };
+        add(&mut kept, Place { what: DATA, path: settings.data_dir.clone() }, true);
+        // The data directory says where the token is: its name could lead to another that says nothing.
+        let data_dir = kept.iter().find(|own| own.what == DATA).map(|own| own.directory.clone());
+        for place in places_of(settings, data_dir.as_ref().map(HeldDir::path)) {
+            add(&mut kept, place, true);
+        }
+        for file in &settings.secrets {
+            if let Some(path) = file.parent() {
+                add(&mut kept, Place { what: "secrets", path: path.to_owned() }, false);
             }
         }
     }
 }
 
-/// Flags to hold a file open without reading or writing it.
-#[cfg(target_os = "linux")]
-const HELD: OFlags = OFlags::PATH;
-#[cfg(not(target_os = "linux"))]
-const HELD: OFlags = OFlags::RDONLY;
+const DATA: &str = "data";
 
-fn held(path: &Path) -> Option<File> {
-    fs::metadata(path).ok().filter(fs::Metadata::is_dir)?;
-    let flags = HELD | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    rustix::fs::open(path, flags, Mode::empty()).ok().map(File::from)
+fn absolute(path: PathBuf) -> PathBuf {
+    std::path::absolute(&path).unwrap_or(path)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -111,15 +163,23 @@ mod tests {
         let text = serde_json::json!({ "digest": "d", "file": path("run/agentwire/token") });
         fs::write(path("data").join(super::super::SECRET), text.to_string()).expect("a file");
         assert_eq!(kept.check(&settings), Ok(()));
-        let hidden = [path("data/key"), path("data")];
+        let veil = Veil {
+            hidden: vec![path("data/key"), path("data")],
+            shown: vec![path("data/run/files")],
+            known: Vec::new(),
+        };
+        fs::create_dir_all(path("data/run/files")).expect("a directory");
         fs::write(path("data/key"), "k").expect("a file");
         let known =
             |path: PathBuf| Known::of(path.clone(), &fs::metadata(path).expect("it is there"));
-        let all = [path("data"), path("run/agentwire"), path("data/key")].map(known);
-        assert_eq!(kept.known(&hidden), all);
+        let names = ["data", "run/agentwire", "data/key", "data/run/files"];
+        let all = names.map(|name| known(path(name)));
+        assert_eq!(kept.known(&veil), all);
+        let veils = || kept.veil(&settings, AgentType::Claude, None).hidden;
+        assert_eq!(veils(), [path("data"), path("run/agentwire")]);
         fs::rename(path("run"), path("away")).expect("it moves");
         // Identities do not depend on what the paths lead to.
-        assert_eq!(kept.known(&hidden), all);
+        assert_eq!(kept.known(&veil), all);
         let refused = kept.check(&settings).expect_err("it was moved").message;
         assert!(
             refused.contains("operator's token") && refused.contains("run/agentwire"),
@@ -137,6 +197,11 @@ mod tests {
         assert_eq!(kept.check(&settings), Ok(()));
         // A moved data directory is refused too: its file would say where the token is.
         fs::rename(path("data"), path("elsewhere")).expect("it moves");
+        assert!(kept.check(&settings).is_err());
+        // What says where the token is cannot be taken away: its directory stays hidden.
+        assert_eq!(veils(), [path("data"), path("run/agentwire")]);
+        fs::create_dir_all(path("data")).expect("a directory");
+        assert_eq!(veils(), [path("data"), path("run/agentwire")]);
         assert!(kept.check(&settings).is_err());
     }
 }

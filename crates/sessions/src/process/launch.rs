@@ -11,6 +11,7 @@ use agentwire_dialects::agent::{Arg, Launch, Part, Stdin};
 use agentwire_dialects::programs;
 
 use super::{Spawn, SpawnError, StdinPlan, Veil};
+use crate::held_dir::HeldDir;
 use crate::private_dir::{PrivateDirectory, remove_stale};
 
 /// Prefix of the directories' names.
@@ -21,6 +22,10 @@ const PREFIX: &str = "launch-";
 #[derive(Debug, Default)]
 pub struct LaunchFiles {
     directory: Option<PrivateDirectory>,
+    /// The directory by the name that the process uses.
+    name: PathBuf,
+    /// The directory is reached through it; dropped last.
+    _data_dir: Option<HeldDir>,
 }
 
 impl LaunchFiles {
@@ -30,11 +35,20 @@ impl LaunchFiles {
     }
 
     /// Writes the files; after that, their paths are known.
-    fn write(files: &BTreeMap<String, Vec<u8>>, runtime_dir: &Path) -> Result<Self, SpawnError> {
+    fn write(
+        files: &BTreeMap<String, Vec<u8>>,
+        runtime_dir: &Path,
+        data_dir: Option<HeldDir>,
+    ) -> Result<Self, SpawnError> {
         if files.is_empty() {
             return Ok(Self::default());
         }
-        let base = std::path::absolute(runtime_dir).map_err(failed(runtime_dir))?;
+        let named = std::path::absolute(runtime_dir).map_err(failed(runtime_dir))?;
+        let held = data_dir.as_ref().and_then(|data_dir| {
+            let rest = named.strip_prefix(data_dir.name()).ok()?;
+            Some(data_dir.path().join(rest))
+        });
+        let base = held.unwrap_or_else(|| named.clone());
         let mut builder = DirBuilder::new();
         builder.recursive(true).mode(0o700).create(&base).map_err(failed(&base))?;
         // From here on, a failure removes what was written.
@@ -48,11 +62,12 @@ impl LaunchFiles {
             let file = options.write(true).create_new(true).mode(0o600).open(&path);
             file.and_then(|mut file| file.write_all(contents)).map_err(failed(&path))?;
         }
-        Ok(Self { directory: Some(directory) })
+        let name = named.join(directory.path().file_name().unwrap_or_default());
+        Ok(Self { directory: Some(directory), name, _data_dir: data_dir })
     }
 
     pub(crate) fn directory(&self) -> Option<&Path> {
-        self.directory.as_ref().map(PrivateDirectory::path)
+        self.directory.as_ref().map(|_| self.name.as_path())
     }
 
     /// Fills the paths into an argument. Text stays as it is, whatever it looks like.
@@ -79,11 +94,11 @@ impl LaunchFiles {
 
     /// The path of a file, or of the directory.
     fn path(&self, name: Option<&String>) -> Result<String, SpawnError> {
-        let Some(directory) = &self.directory else {
+        let Some(directory) = self.directory() else {
             let name = name.map(String::as_str).unwrap_or_default();
             return Err(unfit(Path::new(name), "no such file was written"));
         };
-        let path = name.map_or(directory.path().to_owned(), |name| directory.path().join(name));
+        let path = name.map_or(directory.to_owned(), |name| directory.join(name));
         let text = path.to_str().map(str::to_owned);
         text.ok_or_else(|| unfit(&path, "its path is not UTF-8"))
     }
@@ -114,13 +129,15 @@ fn quoted(path: &str) -> String {
     serde_json::Value::from(path).to_string().replace('\u{7F}', "\\u007f")
 }
 
-/// Prepares the process for a launch. The caller writes the text for its stdin, if any.
+/// Prepares the process for a launch. The caller writes the text for its stdin, if any. The runtime
+/// directory is reached through the data directory, if that one is held open and contains it.
 pub fn prepare(
     launch: &Launch,
     program: PathBuf,
     runtime_dir: &Path,
+    data_dir: Option<HeldDir>,
 ) -> Result<(Spawn, LaunchFiles), SpawnError> {
-    let files = LaunchFiles::write(&launch.files, runtime_dir)?;
+    let files = LaunchFiles::write(&launch.files, runtime_dir, data_dir)?;
     let args = launch.args.iter().map(|arg| files.join(arg)).collect::<Result<_, _>>()?;
     let directory = match &launch.working_directory {
         Some(directory) => std::path::absolute(directory),

@@ -32,6 +32,23 @@ pub struct Veil {
     pub known: Vec<Known>,
 }
 
+impl Veil {
+    fn known(&self, path: &Path) -> Option<&Known> {
+        self.known.iter().find(|known| known.path == *path)
+    }
+
+    /// Holds open what is at the path now, if that is what must be there.
+    fn open(&self, path: &Path) -> Result<OwnedFd, Errno> {
+        let held = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        let is_known =
+            |known: &Known| fs::metadata(descriptor(&held)).is_ok_and(|found| known.is(&found));
+        if self.known(path).is_some_and(|known| !is_known(known)) {
+            return Err(Errno::STALE);
+        }
+        Ok(held)
+    }
+}
+
 /// The identity of a file or directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Known {
@@ -100,17 +117,17 @@ fn sealed() -> MountFlags {
 fn draw(veil: &Veil) -> io::Result<()> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_EMPTY_PATH
         | OpenTreeFlags::AT_RECURSIVE;
     if !veil.known.iter().all(|known| fs::metadata(&known.path).is_ok_and(|found| known.is(&found)))
     {
         return Err(Errno::STALE.into());
     }
-    let shown: Vec<(&Path, OwnedFd)> = veil
-        .shown
-        .iter()
-        .filter(|path| path.is_dir())
-        .map(|path| Ok((path.as_path(), open_tree(CWD, path.as_path(), flags)?)))
-        .collect::<io::Result<_>>()?;
+    let mut shown: Vec<(&Path, OwnedFd)> = Vec::new();
+    for path in veil.shown.iter().filter(|path| path.is_dir()) {
+        let held = veil.open(path)?;
+        shown.push((path, open_tree(&held, "", flags)?));
+    }
     let mut emptied = Vec::new();
     for Hidden { path, held, is_directory } in outermost(veil)? {
         // Mount on the open descriptor, whatever its path leads to by now.
@@ -148,17 +165,12 @@ struct Hidden {
 fn outermost(veil: &Veil) -> io::Result<Vec<Hidden>> {
     let mut found = Vec::new();
     for path in &veil.hidden {
-        let known = veil.known.iter().find(|known| known.path == *path);
-        let flags = OFlags::PATH | OFlags::CLOEXEC;
-        let held = match rustix::fs::open(path, flags, Mode::empty()) {
+        let held = match veil.open(path) {
             Ok(held) => held,
-            Err(Errno::NOENT) if known.is_none() => continue,
+            Err(Errno::NOENT) if veil.known(path).is_none() => continue,
             Err(error) => return Err(error.into()),
         };
         let seen = fs::metadata(descriptor(&held))?;
-        if known.is_some_and(|known| !known.is(&seen)) {
-            return Err(Errno::STALE.into());
-        }
         let path = fs::read_link(descriptor(&held))?;
         found.push(Hidden { path, held, is_directory: seen.is_dir() });
     }

@@ -233,8 +233,9 @@ impl Plan {
             Stdin::Open | Stdin::Empty => None,
         };
         let closes = launch.stdin != Stdin::Open;
+        let data_dir = self.kept.data_dir(&self.settings);
         let runtime = self.settings.runtime_dir();
-        let (mut spawn, files) = prepare(&launch, program, &runtime).map_err(failed)?;
+        let (mut spawn, files) = prepare(&launch, program, &runtime, data_dir).map_err(failed)?;
         if closes && text.is_none() {
             spawn.stdin = StdinPlan::Null;
         }
@@ -246,11 +247,11 @@ impl Plan {
                 })
             });
         }
-        spawn.veil = own_dirs::veil(&self.settings, self.agent, files.directory());
+        spawn.veil = self.kept.veil(&self.settings, self.agent, files.directory());
         if self.is_namespace() {
             self.kept.check(&self.settings)?;
             // The directories may be moved before the keeper hides them, so the keeper checks again.
-            spawn.veil.known = self.kept.known(&spawn.veil.hidden);
+            spawn.veil.known = self.kept.known(&spawn.veil);
         }
         self.check_visible(&spawn)?;
         let Ok(process) = timeout(START, self.contain.spawn(spawn)).await else {

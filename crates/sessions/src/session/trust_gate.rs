@@ -288,7 +288,12 @@ impl Actor {
 
     fn ledger(&self) -> (Ledger, AgentType, String) {
         let directory = self.config.working_directory.clone().unwrap_or_default();
-        (Ledger::new(&self.plan.settings.data_dir), self.plan.agent, directory)
+        let settings = &self.plan.settings;
+        let ledger = match self.plan.kept.data_dir(settings) {
+            Some(data_dir) => Ledger::within(data_dir),
+            None => Ledger::new(&settings.data_dir),
+        };
+        (ledger, self.plan.agent, directory)
     }
 
     fn ask_for_trust(&mut self, found: Survey) {

@@ -25,6 +25,7 @@ use self::error::failed;
 use self::readers::Readers;
 pub use self::scan::{Checked, Damage};
 use super::{Append, Batch, Filter, Record, Store, StoreError};
+use crate::held_dir::HeldDir;
 use crate::owner;
 
 /// The write-ahead log is copied back into the database while appends continue, but it can restart only at
@@ -45,13 +46,13 @@ const GLANCE: Duration = Duration::from_millis(5);
 /// Later events reuse the space of deleted sessions; the file does not shrink.
 #[derive(Debug)]
 pub struct Sqlite {
-    directory: PathBuf,
+    directory: HeldDir,
     path: PathBuf,
     writer: Arc<Mutex<Writer>>,
     _copying: Copying,
     readers: Readers,
     /// `PRAGMA data_version` compares with what the same connection saw before.
-    watcher: Mutex<Option<Connection>>,
+    watcher: Mutex<Connection>,
 }
 
 #[derive(Debug)]
@@ -90,13 +91,17 @@ impl Sqlite {
             log: connect::log_path(&path),
             log_limit: LOG_LIMIT,
         }));
-        let copying = Copying::start(wanted, path.clone(), Arc::clone(&writer))?;
+        let error = failed("open the store");
+        let copier = connect::copier(&path).map_err(&error)?;
+        let copying = Copying::start(wanted, copier, Arc::clone(&writer))?;
         Ok(Self {
             writer,
             _copying: copying,
-            readers: Readers::new(path.clone()),
-            watcher: Mutex::new(None),
-            directory,
+            readers: Readers::open(&path).map_err(&error)?,
+            watcher: Mutex::new(connect::reader(&path).map_err(&error)?),
+            directory: HeldDir::open(&directory).map_err(|error| {
+                StoreError::Failed(format!("failed to open the store: {error}"))
+            })?,
             path,
         })
     }
@@ -229,7 +234,7 @@ impl Store for Sqlite {
     }
 
     fn is_alive(&self, owner: &str) -> bool {
-        owner::is_alive(&self.directory, owner)
+        owner::is_alive(self.directory.path(), owner)
     }
 
     /// Sessions are gone at once. Their events are removed in steps, so that other appends can run between
@@ -256,16 +261,9 @@ impl Store for Sqlite {
     }
 
     fn version(&self) -> Result<Option<u64>, StoreError> {
-        let mut watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
-        let connection = match watcher.take() {
-            Some(connection) => connection,
-            None => connect::reader(&self.path).map_err(failed("open the store"))?,
-        };
-        let version = connection
-            .pragma_query_value(None, "data_version", |row| row.get(0))
-            .map_err(failed("read the version of the store"));
-        *watcher = Some(connection);
-        version.map(Some)
+        let watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
+        let version = watcher.pragma_query_value(None, "data_version", |row| row.get(0));
+        version.map(Some).map_err(failed("read the version of the store"))
     }
 }
 

@@ -14,6 +14,7 @@ use uuid::Uuid;
 use super::survey::hex;
 use super::{Snapshot, covers};
 use crate::clock;
+use crate::held_dir::HeldDir;
 
 /// How many states of a directory are remembered, so that you can switch between branches.
 const STATES: usize = 16;
@@ -24,6 +25,8 @@ const FILE_LIMIT: u64 = 16 << 20;
 #[derive(Clone, Debug)]
 pub struct Ledger {
     place: PathBuf,
+    /// The place is reached through it.
+    _data_dir: Option<HeldDir>,
 }
 
 /// What is trusted in one directory, for one agent.
@@ -40,7 +43,12 @@ pub struct Entry {
 
 impl Ledger {
     pub fn new(data_dir: &Path) -> Self {
-        Self { place: data_dir.join("trust") }
+        Self { place: data_dir.join("trust"), _data_dir: None }
+    }
+
+    /// The ledger of a data directory that is held open: no agent can put another in its place.
+    pub(crate) fn within(data_dir: HeldDir) -> Self {
+        Self { place: data_dir.path().join("trust"), _data_dir: Some(data_dir) }
     }
 
     /// Whether these files were trusted as they are.

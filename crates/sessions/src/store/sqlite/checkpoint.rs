@@ -1,12 +1,11 @@
 //! Copies the write-ahead log back into the database on its own thread, so that no append waits for it.
 
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use rusqlite::Connection;
 
-use super::{Writer, connect, lock};
+use super::{Writer, lock};
 use crate::store::StoreError;
 
 /// How many pages the log has when it is copied.
@@ -48,13 +47,13 @@ pub(super) fn watch(writer: &mut Connection) -> Result<Arc<Wanted>, rusqlite::Er
 impl Copying {
     pub(super) fn start(
         wanted: Arc<Wanted>,
-        path: PathBuf,
+        connection: Connection,
         writer: Arc<Mutex<Writer>>,
     ) -> Result<Self, StoreError> {
         let asked = Arc::clone(&wanted);
         let thread = thread::Builder::new()
             .name("copying".to_owned())
-            .spawn(move || asked.run(&path, &writer))
+            .spawn(move || asked.run(&connection, &writer))
             .map_err(|error| StoreError::Failed(format!("failed to start a thread: {error}")))?;
         Ok(Self { wanted, thread: Some(thread) })
     }
@@ -76,20 +75,14 @@ impl Wanted {
     }
 
     /// A failed copy is harmless: the events are durable, and the next commit asks again.
-    fn run(&self, path: &Path, writer: &Mutex<Writer>) {
-        let mut connection = None;
+    fn run(&self, connection: &Connection, writer: &Mutex<Writer>) {
         while self.next() {
-            if connection.is_none() {
-                connection = connect::copier(path).ok();
-            }
-            if let Some(connection) = &connection {
-                copy(connection);
-                // Little was added meanwhile. Once everything is copied the log restarts, and nothing may
-                // be added in between.
-                let mut writer = lock(writer);
-                copy(&writer.connection);
-                writer.limit_log();
-            }
+            copy(connection);
+            // Little was added meanwhile. Once everything is copied the log restarts, and nothing may be
+            // added in between.
+            let mut writer = lock(writer);
+            copy(&writer.connection);
+            writer.limit_log();
         }
     }
 

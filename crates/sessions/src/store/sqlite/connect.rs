@@ -76,7 +76,7 @@ pub(super) fn reader(path: &Path) -> Result<Connection, rusqlite::Error> {
     let connection = connect(path)?;
     connection.pragma_update(None, "query_only", true)?;
     connection.pragma_update(None, "cache_size", READER_CACHE)?;
-    Ok(connection)
+    opened(connection)
 }
 
 pub(super) fn copier(path: &Path) -> Result<Connection, rusqlite::Error> {
@@ -84,6 +84,12 @@ pub(super) fn copier(path: &Path) -> Result<Connection, rusqlite::Error> {
     // What it writes is durable before the log may restart.
     connection.pragma_update(None, "synchronous", FULL)?;
     connection.pragma_update(None, "fullfsync", true)?;
+    opened(connection)
+}
+
+/// Reads once, so that SQLite opens all files of the database now and none by its path later.
+fn opened(connection: Connection) -> Result<Connection, rusqlite::Error> {
+    connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
     Ok(connection)
 }
 

@@ -1,6 +1,6 @@
 //! A few connections that read while another writes.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::Connection;
@@ -8,19 +8,14 @@ use rusqlite::Connection;
 use super::connect;
 
 /// More readers wait until a connection is free.
-const MOST: usize = 4;
+const COUNT: usize = 4;
 
+/// They are opened with the store: later, an agent may have moved a directory above it, and the path could
+/// lead to a database of the agent's.
 #[derive(Debug)]
 pub(super) struct Readers {
-    path: PathBuf,
-    pool: Mutex<Pool>,
+    idle: Mutex<Vec<Connection>>,
     freed: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct Pool {
-    idle: Vec<Connection>,
-    lent: usize,
 }
 
 struct Lent<'a> {
@@ -29,41 +24,37 @@ struct Lent<'a> {
 }
 
 impl Readers {
-    pub(super) fn new(path: PathBuf) -> Self {
-        Self { path, pool: Mutex::default(), freed: Condvar::new() }
+    pub(super) fn open(path: &Path) -> Result<Self, rusqlite::Error> {
+        let connections: Result<_, _> = (0..COUNT).map(|_| connect::reader(path)).collect();
+        Ok(Self { idle: Mutex::new(connections?), freed: Condvar::new() })
     }
 
     pub(super) fn with<T>(
         &self,
         read: impl FnOnce(&Connection) -> Result<T, rusqlite::Error>,
     ) -> Result<T, rusqlite::Error> {
-        let mut lent = self.lend();
-        let connection = match lent.connection.take() {
-            Some(connection) => connection,
-            None => connect::reader(&self.path)?,
-        };
-        read(lent.connection.insert(connection))
+        let lent = self.lend();
+        match &lent.connection {
+            Some(connection) => read(connection),
+            // There is one: whoever waits gets one that is free.
+            None => Err(rusqlite::Error::InvalidQuery),
+        }
     }
 
     fn lend(&self) -> Lent<'_> {
-        let mut pool = self
-            .freed
-            .wait_while(self.pool(), |pool| pool.lent >= MOST)
-            .unwrap_or_else(PoisonError::into_inner);
-        pool.lent += 1;
-        Lent { readers: self, connection: pool.idle.pop() }
+        let idle = self.freed.wait_while(self.idle(), |idle| idle.is_empty());
+        let mut idle = idle.unwrap_or_else(PoisonError::into_inner);
+        Lent { readers: self, connection: idle.pop() }
     }
 
-    fn pool(&self) -> MutexGuard<'_, Pool> {
-        self.pool.lock().unwrap_or_else(PoisonError::into_inner)
+    fn idle(&self) -> MutexGuard<'_, Vec<Connection>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Lent<'_> {
     fn drop(&mut self) {
-        let mut pool = self.readers.pool();
-        pool.lent -= 1;
-        pool.idle.extend(self.connection.take());
+        self.readers.idle().extend(self.connection.take());
         self.readers.freed.notify_one();
     }
 }
