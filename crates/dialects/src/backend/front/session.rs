@@ -200,7 +200,7 @@ impl Backend {
             }
             (Life::Over, Op::Query(method, _)) => {
                 let text = "the agent is not running and has not reported this before; session.send resumes \
-                            with the session";
+                            the session";
                 let error = GatewayError::new(ErrorCode::Conflict, text);
                 state.say_known(session, id.as_deref(), method, &error, out);
             }
