@@ -52,7 +52,7 @@ pub(crate) use core::{Advisor, Core};
 pub(crate) use hooks::Hooks;
 pub(crate) use journal::Journal;
 pub(crate) use long_line::LongLine;
-pub(crate) use state::Book;
+pub(crate) use state::DerivedState;
 pub(crate) use structured::Structured;
 
 /// How many commands may wait for a session. The session accepts commands immediately, so few ever wait.

@@ -22,8 +22,8 @@ use crate::own_dirs;
 use crate::process::check_descriptors;
 use crate::session::policy::Policy;
 use crate::session::{
-    Actor, Advisor, Book, Core, Hooks, Journal, Mark, Origin, Parts, Plan, Refusal, SessionHandle,
-    Structured, check_prompt, storage,
+    Actor, Advisor, Core, DerivedState, Hooks, Journal, Mark, Origin, Parts, Plan, Refusal,
+    SessionHandle, Structured, check_prompt, storage,
 };
 use crate::store::Record;
 use crate::trust::Wish;
@@ -147,7 +147,7 @@ impl Hub {
         let (figures, settings) = (self.shared.log.figures(), &self.shared.settings);
         let core = Core::new(
             Journal::new(id.clone(), after),
-            Book::new(record, dialect.tools(), dialect.capabilities().folds_prompts),
+            DerivedState::new(record, dialect.tools(), dialect.capabilities().folds_prompts),
             planned.hooks,
             Some(Tally::new(Arc::clone(figures), Arc::clone(settings), agent)),
             Some(Advisor(dialect)),

@@ -219,11 +219,11 @@ impl Actor {
         self.end_hooks(TurnFailure::Died, "the session ended");
         self.tend_hooks();
         self.withdraw_all("the session ended");
-        let summary = &self.core.book.record.summary;
+        let summary = &self.core.state.record.summary;
         let (session, agent) = (summary.id.as_str(), self.plan.agent.as_str());
         tracing::info!(session, agent, reason = reason.as_str(), error, "session ended");
         self.core.emit(SessionEnded { reason, error: error.map(Text::from) });
-        self.core.book.record.owner = None;
+        self.core.state.record.owner = None;
         self.fail_calls(None, ErrorCode::Conflict, "the session ended");
     }
 }

@@ -91,7 +91,7 @@ impl Core {
     }
 
     fn watch_settled(&mut self, request_id: &str, by: SettledBy, outcome: RequestOutcome) {
-        let Some(raised) = self.book.requests.get(request_id) else { return };
+        let Some(raised) = self.state.requests.get(request_id) else { return };
         let (RequestKind::Permission, Some(tool)) = (raised.kind, &raised.tool_use_id) else {
             return;
         };
@@ -220,7 +220,7 @@ impl Actor {
             }
             self.phase.fail(message);
             self.supervisor.signal(TreeSignal::Kill);
-        } else if self.core.book.record.open.turn.is_some() && self.core.cut.is_none() {
+        } else if self.core.state.record.open.turn.is_some() && self.core.cut.is_none() {
             self.cut_off(TurnFailure::Error, message);
         }
     }

@@ -62,7 +62,7 @@ impl Actor {
     /// Withdraws the request that this message cancels, if it cancels one.
     fn cancel(&mut self, connection: u64, message: &Json<'_>) {
         let (Some(id), Some(bridge)) = (mcp::cancelled(message), &self.bridge) else { return };
-        let requests = &self.core.book.requests;
+        let requests = &self.core.state.requests;
         let is_meant = |request: &&str| {
             let input = requests.get(*request).and_then(|raised| raised.input.as_ref());
             input.and_then(mcp::awaited).is_some_and(|awaited| awaited == id)
@@ -74,7 +74,7 @@ impl Actor {
     }
 
     fn no_longer_asked(&mut self, request: &str, reason: &str) {
-        if let Some(raised) = self.core.book.requests.get(request).cloned() {
+        if let Some(raised) = self.core.state.requests.get(request).cloned() {
             let by = SettledBy::Agent;
             self.close(&raised, RequestOutcome::Withdrawn, by, Some(reason), None);
         }
@@ -89,7 +89,7 @@ impl Actor {
             bridge.asker(&raised.id).map_or(Ok(()), |connection| bridge.has_room(connection))?;
         }
         self.message_answered(raised, answer.clone())?;
-        if matches!(answer, Answer::Deny { interrupt: true, .. }) && self.core.book.is_busy() {
+        if matches!(answer, Answer::Deny { interrupt: true, .. }) && self.core.state.is_busy() {
             self.tape.command(
                 NOBODY,
                 &Command::Interrupt { cancel_queued: false },

@@ -110,8 +110,8 @@ impl Actor {
     pub(super) fn take_on(&mut self, call: Call, entry: Entry) -> Result<(), GatewayError> {
         let reached = self
             .limits
-            .reached(&self.core.book)
-            .filter(|_| self.core.book.record.open.turn.is_none() && !self.core.book.is_busy());
+            .reached(&self.core.state)
+            .filter(|_| self.core.state.record.open.turn.is_none() && !self.core.state.is_busy());
         match reached {
             Some(reached) => self.hold(call, entry, reached),
             None => self.offer(call, entry),
@@ -143,17 +143,17 @@ impl Actor {
         let capabilities = self.plan.dialect.capabilities();
         // If the agent has one queue for everything, such a prompt may just as well start the next turn.
         let steers = prompt.delivery == Some(agentwire_protocol::command::Delivery::Steer)
-            && self.core.book.record.open.turn.is_some()
+            && self.core.state.record.open.turn.is_some()
             && !capabilities.folds_prompts;
-        let waits = self.core.book.is_busy();
+        let waits = self.core.state.is_busy();
         // The turn may start within the command, and then keeps the promise.
         if !steers {
-            self.core.book.promise(&id);
+            self.core.state.promise(&id);
         }
-        let title = self.core.book.record.summary.title.clone();
+        let title = self.core.state.record.summary.title.clone();
         // Set it before the turn starts, so that text added to the prompt does not become the title.
         if !steers {
-            self.core.book.entitle(&text);
+            self.core.state.entitle(&text);
         }
         self.core.accept_with(call, taken(&id));
         let done = self.tape.command(call, &Command::Prompt(prompt), &mut self.core);
@@ -161,8 +161,8 @@ impl Actor {
             self.core.forget_acceptance(call);
         }
         if done.is_err() && !steers {
-            self.core.book.keep_promise(&id);
-            self.core.book.record.summary.title = title;
+            self.core.state.keep_promise(&id);
+            self.core.state.record.summary.title = title;
         }
         done?;
         self.touch();
@@ -193,7 +193,7 @@ impl Actor {
     }
 
     fn prompt_key(&self, id: &str) -> String {
-        prompt_key(&self.core.book.record.summary.id, id)
+        prompt_key(&self.core.state.record.summary.id, id)
     }
 
     /// Stops the turn. Its pending requests are denied first, because an agent may ignore the interrupt
@@ -204,10 +204,12 @@ impl Actor {
         self.deny_all("the turn was interrupted");
         self.go_on();
         let ours = self.core.structured.iter().flat_map(Structured::waiting);
-        let waiting: Vec<String> = self.core.book.waiting().chain(ours).cloned().collect();
+        let waiting: Vec<String> = self.core.state.waiting().chain(ours).cloned().collect();
         // A denied limit has already cut the turn off.
         let is_cut = self.core.cut.is_some() && !cancel_queued;
-        if !self.interrupt_answer("the turn was interrupted") && self.core.book.is_busy() && !is_cut
+        if !self.interrupt_answer("the turn was interrupted")
+            && self.core.state.is_busy()
+            && !is_cut
         {
             self.tape.command(NOBODY, &Command::Interrupt { cancel_queued }, &mut self.core)?;
             self.escalate();
@@ -218,7 +220,7 @@ impl Actor {
             self.cancel_waiting();
             // An agent with its own queue reports later what it has dropped.
             let is_asked = self.plan.dialect.capabilities().folds_prompts;
-            let still = |id: &String| self.core.book.waiting().any(|waiting| waiting == id);
+            let still = |id: &String| self.core.state.waiting().any(|waiting| waiting == id);
             let (cancelled, queued): (Vec<_>, Vec<_>) =
                 result.still_queued.into_iter().partition(|id| is_asked || !still(id));
             result = InterruptResult { still_queued: queued, cancelled: Some(cancelled) };
@@ -232,12 +234,12 @@ impl Actor {
         let asks = |raised: &Raised| {
             matches!(raised.kind, RequestKind::Permission | RequestKind::Question)
         };
-        let book = &mut self.core.book;
+        let state = &mut self.core.state;
         // A session that a client stops has ended for good. One that the gateway stops may continue later.
         if self.callers.current().name.is_some() {
-            book.record.client = None;
+            state.record.client = None;
         }
-        let is_cut = !book.record.open.agents.is_empty() || book.requests.values().any(asks);
+        let is_cut = !state.record.open.agents.is_empty() || state.requests.values().any(asks);
         self.stop_as(call, is_cut)
     }
 
@@ -248,7 +250,7 @@ impl Actor {
         self.deny_messages("the session was stopped");
         self.go_on();
         self.prompts.clear_queue();
-        let reason = if self.core.book.is_busy() || waits || is_cut {
+        let reason = if self.core.state.is_busy() || waits || is_cut {
             SessionEndReason::Cancelled
         } else {
             SessionEndReason::Completed
@@ -286,7 +288,7 @@ impl Actor {
     pub(super) fn end_if_done(&mut self) {
         let answers = self.core.structured.as_ref().is_some_and(Structured::has_waiting);
         let waits = self.prompts.has_waiting() || self.trusting.has_prompt() || answers;
-        let is_done = !self.core.book.is_busy() && !waits && !self.core.hooks.hold_something();
+        let is_done = !self.core.state.is_busy() && !waits && !self.core.hooks.hold_something();
         if self.phase != Phase::Finishing || !is_done {
             return;
         }
@@ -343,7 +345,7 @@ impl Actor {
         if let Some(tokens) = change.max_thinking_tokens {
             self.config.max_thinking_tokens = tokens.or(self.first.max_thinking_tokens);
         }
-        let record = &mut self.core.book.record;
+        let record = &mut self.core.state.record;
         record.config = self.config.kept();
         record.summary.approval_mode = match &self.config.permission_mode {
             Some(_) => Some(self.core.policy.mode()),
@@ -353,7 +355,7 @@ impl Actor {
         if let Some(model) = change.model.clone().flatten() {
             record.summary.model = Some(model);
         }
-        self.core.book.changed = true;
+        self.core.state.changed = true;
     }
 
     fn needs_process(&self) -> Result<(), GatewayError> {

@@ -26,11 +26,11 @@ impl Actor {
             return self.outbox.release();
         }
         let batch = self.core.journal.take();
-        let record = &mut self.core.book.record;
+        let record = &mut self.core.state.record;
         record.summary.last_seq = self.core.journal.last();
         record.summary.updated_at = self.core.journal.timestamp().to_owned();
         let record = record.clone();
-        self.core.book.changed = false;
+        self.core.state.changed = false;
         let (replies, effects) = self.take_replies();
         self.outbox.submit(batch, record, replies, effects);
     }
@@ -89,7 +89,7 @@ impl Actor {
             // The log belongs to another owner, or cannot be written at all. Nothing may continue
             // unrecorded.
             Err(error) => {
-                let session = self.core.book.record.summary.id.as_str();
+                let session = self.core.state.record.summary.id.as_str();
                 tracing::error!(session, %error, "session lost: failed to write its log");
                 self.phase.lose();
                 self.supervisor.end();
@@ -100,7 +100,7 @@ impl Actor {
                 self.fail_calls(None, error.code, &error.message);
                 // What cannot be stored must not be retried.
                 let _ = self.core.journal.take();
-                self.core.book.changed = false;
+                self.core.state.changed = false;
                 self.core.raised.clear();
                 self.outbox.close();
             }

@@ -20,7 +20,7 @@ use super::journal::Journal;
 use super::policy::{Always, OnDisk, Policy, Verdict};
 use super::raised::{Asker, Raised};
 use super::requests::asked;
-use super::state::Book;
+use super::state::DerivedState;
 use super::structured::Structured;
 use crate::metrics::Tally;
 
@@ -52,7 +52,7 @@ pub(super) struct Reply {
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) journal: Journal,
-    pub(crate) book: Book,
+    pub(crate) state: DerivedState,
     pub(super) hooks: Hooks,
     /// The answer format that the gateway enforces.
     pub(super) structured: Option<Structured>,
@@ -180,15 +180,15 @@ pub(super) fn approval(mode: ApprovalMode) -> Json<'static> {
 impl Core {
     pub(crate) fn new(
         journal: Journal,
-        book: Book,
+        state: DerivedState,
         hooks: Hooks,
         tally: Option<Tally>,
         advisor: Option<Advisor>,
     ) -> Self {
-        let tools = book.tools();
+        let tools = state.tools();
         Self {
             journal,
-            book,
+            state,
             hooks,
             structured: None,
             effects: Vec::new(),
@@ -303,10 +303,10 @@ impl Core {
         self.tell_approval(&mut draft);
         if let Some(tally) = &mut self.tally {
             let asked = match &draft.kind {
-                EventKind::RequestSettled(settled) => self.book.asked_as(&settled.request_id),
+                EventKind::RequestSettled(settled) => self.state.asked_as(&settled.request_id),
                 _ => None,
             };
-            tally.note(&draft.kind, asked, self.book.record.summary.model.as_deref());
+            tally.note(&draft.kind, asked, self.state.record.summary.model.as_deref());
         }
         if let EventKind::RequestRaised(request) = &mut draft.kind {
             let raised = self.raised(request, &draft.agent, asker);
@@ -314,9 +314,9 @@ impl Core {
                 self.watch_raised(&raised);
                 self.raised.push(raised.clone());
             }
-            self.book.open_request(raised, self.journal.last() + 1);
+            self.state.open_request(raised, self.journal.last() + 1);
         } else {
-            self.book.note(&mut draft);
+            self.state.note(&mut draft);
         }
         self.journal.write(draft);
     }
@@ -326,7 +326,7 @@ impl Core {
     fn raised(&self, request: &mut RequestRaised<'_>, agent: &Agent<'_>, asker: Asker) -> Raised {
         let is_permission = request.kind == RequestKind::Permission;
         request.input_is_fixed |= self.fixes_input && is_permission;
-        let mut raised = self.book.raised(request, agent, asker);
+        let mut raised = self.state.raised(request, agent, asker);
         if is_permission && !request.allow_is_once {
             let Always { is_kept, suggestion } = self.policy.always(&asked(&raised), &OnDisk);
             request.allow_is_once = !is_kept;
@@ -354,7 +354,7 @@ impl Core {
 
     /// Reports a breach at once. The turn fails for it, if one runs.
     pub(super) fn breach(&mut self, mut breach: Breach) {
-        if !breach.ends_session && self.book.record.open.turn.is_some() {
+        if !breach.ends_session && self.state.record.open.turn.is_some() {
             breach.message.push_str("; the turn was cancelled");
         }
         self.error(ErrorCode::AgentFailed.as_str(), breach.message.clone());
@@ -402,7 +402,7 @@ impl Core {
     }
 
     pub(super) fn has_news(&self) -> bool {
-        !self.journal.is_empty() || self.book.changed
+        !self.journal.is_empty() || self.state.changed
     }
 }
 
@@ -450,7 +450,7 @@ impl Sink for Core {
         if !self.policy.denies_anything() {
             return;
         }
-        let described = described(self.book.tools(), &call);
+        let described = described(self.state.tools(), &call);
         if let Verdict::Deny(rule) = self.policy.decide(&described, &OnDisk) {
             self.breach(Breach::of(&call, &rule));
         }

@@ -21,7 +21,7 @@ impl Actor {
         if self.plan.dialect.capabilities().process_per_turn {
             let launch = self.plan.launch(&self.config, self.supervisor.origin(), None, None)?;
             self.plan.program(&self.config, &launch).await?;
-            self.core.book.ready();
+            self.core.state.ready();
             return Ok(());
         }
         self.start_process(None).await
@@ -31,7 +31,7 @@ impl Actor {
         &mut self,
         prompt: Option<&Prompt>,
     ) -> Result<(), GatewayError> {
-        let summary = &self.core.book.record.summary;
+        let summary = &self.core.state.record.summary;
         let session = summary.id.as_str().to_owned();
         // An agent that has reported its id has used ours, although it may have stored nothing under it to
         // resume.
@@ -41,7 +41,7 @@ impl Actor {
         process.counted = Some(self.outbox.log().figures().process(self.plan.agent));
         tracing::debug!(session, pid = process.control.pid(), "agent process started");
         self.supervisor.started(process);
-        self.core.book.ask_for(self.supervisor.origin().wanted());
+        self.core.state.ask_for(self.supervisor.origin().wanted());
         self.tape.start(&mut self.core);
         Ok(())
     }
@@ -61,8 +61,8 @@ impl Actor {
                 self.core.epitaph = Some(epitaph);
                 self.tape.end(Exit::Unknown, &mut self.core);
                 self.core.epitaph = None;
-                self.core.book.process_ended();
-                self.core.book.ready();
+                self.core.state.process_ended();
+                self.core.state.ready();
             }
         }
     }
@@ -74,7 +74,7 @@ impl Actor {
             Happening::Writable => process.flush(),
             Happening::Stdout(count) => {
                 process.heard(count);
-                self.core.book.silent(false);
+                self.core.state.silent(false);
                 SCRATCH.with_borrow(|buffer| self.listen(buffer.get(..count).unwrap_or_default()));
             }
             Happening::Stderr(count) => {
@@ -132,7 +132,7 @@ impl Actor {
     fn write_long(&mut self) {
         let Some(process) = self.supervisor.process_mut() else { return };
         if let Err(error) = blocking(|| process.write_long()) {
-            let session = self.core.book.record.summary.id.as_str();
+            let session = self.core.state.record.summary.id.as_str();
             tracing::warn!(session, %error, "a long line waits: no room on the disk");
         }
     }
@@ -186,14 +186,14 @@ impl Actor {
         }
         let Some(process) = self.supervisor.take_over() else { return };
         let exit = process.exit().unwrap_or(Exit::Unknown);
-        let session = self.core.book.record.summary.id.as_str();
+        let session = self.core.state.record.summary.id.as_str();
         tracing::debug!(session, pid = process.control.pid(), ?exit, "agent process ended");
         // With one process per turn, the end of the process is expected, and the held end of the turn still
         // waits for its hooks.
         if !per_turn {
             self.core.end_turn();
         }
-        let was_busy = self.core.book.is_busy();
+        let was_busy = self.core.state.is_busy();
         self.report_lost(process.said.lost());
         let is_mute = process.watch.is_mute();
         let text = self.end_tape(exit, &process);
@@ -235,18 +235,18 @@ impl Actor {
         self.core.epitaph = Some(Epitaph { text: text.clone(), words, is_cut, is_mute });
         blocking_if_long(self.tape.held(), || self.tape.end(exit, &mut self.core));
         self.core.epitaph = None;
-        self.core.book.process_ended();
+        self.core.state.process_ended();
         text
     }
 
     /// With one process per turn: the next one continues where this one ended.
     fn wait_for_prompt(&mut self) {
-        self.core.book.ready();
+        self.core.state.ready();
         // Until the agent has reported its own id and stored something under it, the next process starts
         // like this one did.
-        let summary = &self.core.book.record.summary;
+        let summary = &self.core.state.record.summary;
         let has_nothing = summary.last_turn == Some(TurnEnd::Failed)
-            && !self.core.book.has_answer
+            && !self.core.state.has_answer
             && self.plan.dialect.capabilities().forgets_failures;
         if let Some(id) = summary.native_session_id.clone().filter(|_| !has_nothing) {
             self.supervisor.resume_from(id);
@@ -258,7 +258,7 @@ impl Actor {
 
     /// A resumed session must be the one that was requested; otherwise it ends.
     pub(super) fn verify_resume(&mut self) {
-        let Some(message) = self.core.book.take_refusal() else { return };
+        let Some(message) = self.core.state.take_refusal() else { return };
         self.core.error("resumeFailed", message.clone());
         self.phase.fail(message);
         self.supervisor.signal(TreeSignal::Kill);

@@ -17,7 +17,7 @@ use super::callers::NOBODY;
 use super::commands::taken;
 use super::queued_prompt::Entry;
 use super::raised::{Asker, Raised};
-use super::state::Book;
+use super::state::DerivedState;
 use crate::process::TreeSignal;
 
 #[derive(Clone, Debug)]
@@ -66,15 +66,15 @@ impl Limits {
     }
 
     /// The limit that the session has reached or passed, if any.
-    pub(super) fn reached(&self, book: &Book) -> Option<Reached> {
-        if let Some(limit) = self.steps.filter(|limit| book.running.steps > *limit) {
+    pub(super) fn reached(&self, state: &DerivedState) -> Option<Reached> {
+        if let Some(limit) = self.steps.filter(|limit| state.running.steps > *limit) {
             return Some(Reached {
                 name: "maxTurns",
                 failure: TurnFailure::MaxTurns,
                 message: format!("the turn has reached its limit of {limit} steps"),
             });
         }
-        let usage = book.record.summary.usage.plus(&book.running.usage);
+        let usage = state.record.summary.usage.plus(&state.running.usage);
         if let Some(limit) = self.tokens.filter(|limit| usage.total_tokens >= *limit) {
             return Some(Reached {
                 name: "maxBudgetTokens",
@@ -82,7 +82,7 @@ impl Limits {
                 message: format!("the session has used {} of {limit} tokens", usage.total_tokens),
             });
         }
-        let spent = self.spent(book, &usage);
+        let spent = self.spent(state, &usage);
         let limit = self.dollars.filter(|limit| spent >= *limit)?;
         Some(Reached {
             name: "maxBudgetUsd",
@@ -93,11 +93,11 @@ impl Limits {
 
     /// The agent's own figure, or else an estimate by price. Some agents report the cost of a turn only at
     /// its end; until then the turn counts by price.
-    fn spent(&self, book: &Book, usage: &TokenUsage) -> f64 {
-        let told = book.record.summary.cost_usd;
-        match (told, book.running.total_cost) {
+    fn spent(&self, state: &DerivedState, usage: &TokenUsage) -> f64 {
+        let told = state.record.summary.cost_usd;
+        match (told, state.running.total_cost) {
             (Some(told), Some(running)) => told.max(running),
-            (Some(told), None) => plus_cost(told, self.price.of(&book.running.usage)),
+            (Some(told), None) => plus_cost(told, self.price.of(&state.running.usage)),
             (None, Some(running)) => running,
             (None, None) => self.price.of(usage),
         }
@@ -116,12 +116,12 @@ impl Limits {
 impl Actor {
     /// Checks whether a limit is reached while a turn runs.
     pub(super) fn keep_limits(&mut self) {
-        let runs = self.core.book.record.open.turn.is_some() && !self.core.hooks.hold_turn_end();
+        let runs = self.core.state.record.open.turn.is_some() && !self.core.hooks.hold_turn_end();
         let runs = runs && self.supervisor.has_process() && !self.core.checks_answer();
         if !runs || self.limits.is_waiting() || self.core.cut.is_some() || self.phase.is_ending() {
             return;
         }
-        let Some(reached) = self.limits.reached(&self.core.book) else { return };
+        let Some(reached) = self.limits.reached(&self.core.state) else { return };
         if self.limits.asks() {
             self.supervisor.signal(TreeSignal::Pause);
             self.ask_for_more(reached);
@@ -191,7 +191,7 @@ impl Actor {
                     self.fail_prompt(entry.prompt, TurnFailure::Error, &error.message);
                 }
             }
-        } else if self.core.book.record.open.turn.is_some() {
+        } else if self.core.state.record.open.turn.is_some() {
             self.cut_off(reached.failure, reached.message);
         } else {
             self.fail_held(reached.failure, &reached.message);
@@ -204,7 +204,7 @@ impl Actor {
         self.limits.waiting = None;
         self.requests.take_held_calls();
         let ours =
-            self.core.book.requests.values().find(|raised| raised.asker == Asker::Limit).cloned();
+            self.core.state.requests.values().find(|raised| raised.asker == Asker::Limit).cloned();
         if let Some(raised) = ours {
             self.close(&raised, RequestOutcome::Denied, SettledBy::Gateway, Some(reason), None);
         }
@@ -236,7 +236,7 @@ impl Actor {
 
     /// A prompt that never reaches the agent becomes a failed turn.
     pub(super) fn fail_prompt(&mut self, prompt: Prompt, reason: TurnFailure, error: &str) {
-        let turn_number = self.core.book.own_turn();
+        let turn_number = self.core.state.own_turn();
         self.core.emit(TurnStarted {
             turn_number,
             prompt: Some(Text::from(prompt.text)),
@@ -244,6 +244,6 @@ impl Actor {
             origin: TurnOrigin::Agent,
         });
         self.core.emit(TurnFailed::new(turn_number, reason, error));
-        self.core.book.own_turn_over();
+        self.core.state.own_turn_over();
     }
 }

@@ -23,7 +23,7 @@ impl Actor {
         loop {
             self.judge_raised();
             // A denial may lead to another request.
-            if !self.phase.is_alone() || self.core.book.requests.is_empty() {
+            if !self.phase.is_alone() || self.core.state.requests.is_empty() {
                 return;
             }
             self.deny_alone();
@@ -38,7 +38,7 @@ impl Actor {
         while !self.core.raised.is_empty() {
             for raised in std::mem::take(&mut self.core.raised) {
                 // It may have been settled since.
-                if !self.core.book.requests.contains_key(&raised.id) {
+                if !self.core.state.requests.contains_key(&raised.id) {
                     continue;
                 }
                 let is_call =
@@ -77,7 +77,7 @@ impl Actor {
 
     /// Denies everything that waits for a client, because no client is left. The turn continues.
     pub(super) fn deny_alone(&mut self) {
-        let open: Vec<String> = self.core.book.requests.keys().cloned().collect();
+        let open: Vec<String> = self.core.state.requests.keys().cloned().collect();
         open.iter().for_each(|id| self.deny(id, "nobody is left to answer", false));
     }
 
@@ -123,7 +123,7 @@ impl Actor {
         settlement: &Settlement,
     ) -> Result<(), GatewayError> {
         let id = settlement.request_id.as_str();
-        let Some(raised) = self.core.book.requests.get(id).cloned() else {
+        let Some(raised) = self.core.state.requests.get(id).cloned() else {
             return Err(self.requests.not_open(id));
         };
         let is_denied = settlement.behavior == Some(Behavior::Deny);
@@ -236,10 +236,10 @@ impl Actor {
     ) {
         let client = self.callers.current().name.clone().filter(|_| by == SettledBy::Client);
         // The agent may have settled it by itself.
-        if self.core.book.requests.contains_key(&raised.id) {
+        if self.core.state.requests.contains_key(&raised.id) {
             self.core.settled(raised, outcome, (by, client.as_deref()), reason, updated);
             if let Some(by) = client.as_deref() {
-                let session = self.core.book.record.summary.id.as_str();
+                let session = self.core.state.record.summary.id.as_str();
                 let (request, outcome) = (raised.id.as_str(), outcome.as_str());
                 tracing::info!(session, request, by, outcome, "request answered");
             }
@@ -275,7 +275,7 @@ impl Actor {
     fn deny_each(&mut self, reason: &str, which: impl Fn(&Raised) -> bool) {
         let open: Vec<String> = self
             .core
-            .book
+            .state
             .requests
             .values()
             .filter(|raised| which(raised))
@@ -285,7 +285,7 @@ impl Actor {
     }
 
     fn deny(&mut self, id: &str, reason: &str, ends_turn: bool) {
-        let Some(raised) = self.core.book.requests.get(id).cloned() else { return };
+        let Some(raised) = self.core.state.requests.get(id).cloned() else { return };
         if self.is_hook(id) {
             return self.pass_over(&raised, SettledBy::Gateway, reason);
         }
@@ -310,7 +310,7 @@ impl Actor {
 
     /// The session ends: what is still open is denied, hooks are withdrawn, and only the readers are told.
     pub(super) fn withdraw_all(&mut self, reason: &str) {
-        let open: Vec<Raised> = self.core.book.requests.values().cloned().collect();
+        let open: Vec<Raised> = self.core.state.requests.values().cloned().collect();
         for raised in open {
             let outcome = match raised.kind {
                 RequestKind::Hook => RequestOutcome::Withdrawn,

@@ -24,7 +24,7 @@ use crate::store::{OpenBy, Record};
 pub(super) const OPEN_LIMIT: usize = 4096;
 
 #[derive(Debug)]
-pub(crate) struct Book {
+pub(crate) struct DerivedState {
     pub(crate) record: Record,
     agent_tools: &'static AgentTools,
     /// The turns of earlier processes, because each translator counts from 1.
@@ -103,7 +103,7 @@ pub(super) enum Wanted {
     Copy(String),
 }
 
-impl Book {
+impl DerivedState {
     pub(crate) fn new(
         record: Record,
         agent_tools: &'static AgentTools,

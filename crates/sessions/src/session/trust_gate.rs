@@ -407,7 +407,7 @@ impl Actor {
         let id = prompt.message_id.clone().unwrap_or_default();
         self.trusting.keep(NOBODY, Command::Prompt(prompt))?;
         if let Some((_, Command::Prompt(prompt))) = self.trusting.waiting.back() {
-            self.core.book.entitle(&prompt.text);
+            self.core.state.entitle(&prompt.text);
         }
         self.queued(&id);
         self.core.answer(call, Ok(taken(&id)));

@@ -21,7 +21,7 @@ use super::journal::Journal;
 use super::policy::{Policy, Screening, Verdict};
 use super::requests::asked;
 use super::screening::screening;
-use super::state::Book;
+use super::state::DerivedState;
 use lines::{WIRES, Wire, permission};
 
 const WORK: &str = "/srv/project";
@@ -129,8 +129,8 @@ impl Session {
         });
         let record = serde_json::from_value(record).expect("a record");
         let journal = Journal::new("s".into(), 0);
-        let book = Book::new(record, dialect.tools(), false);
-        let core = Core::new(journal, book, Hooks::default(), None, Some(Advisor(dialect)))
+        let state = DerivedState::new(record, dialect.tools(), false);
+        let core = Core::new(journal, state, Hooks::default(), None, Some(Advisor(dialect)))
             .judging(policy.clone(), false);
         let tape = Tape::new(dialect, &Setup::default());
         Self { tape, core, policy: policy.clone() }
@@ -382,7 +382,7 @@ fn the_tables_of_the_document_hold_over_every_wire() {
                 let mut session = Session::new(wire.dialect, &policy);
                 session.hear(&lines);
                 let is_screened = session.core.judged.iter().any(|judged| {
-                    let said = screening(&policy, &session.core.book, judged, &no_links);
+                    let said = screening(&policy, &session.core.state, judged, &no_links);
                     matches!(said, Screening::Deny(_))
                 });
                 let is_stopped = session.core.breach.is_some() || is_screened;

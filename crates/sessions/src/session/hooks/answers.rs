@@ -105,13 +105,13 @@ impl Actor {
         }
         self.pump_prompts();
         let holds = self.core.hooks.hold_something();
-        self.core.book.hooked(holds);
+        self.core.state.hooked(holds);
     }
 
     /// The turn is interrupted, so its hooks are dropped. Prompts that wait for the end of the turn stay.
     /// If no turn runs, the first prompt is interrupted.
     pub(in super::super) fn interrupt_hooks(&mut self, reason: &str) {
-        let waits = !self.core.book.is_busy();
+        let waits = !self.core.state.is_busy();
         self.drop_hooks(reason, waits);
         if waits {
             self.fail_first_prompt(TurnFailure::Interrupted, reason);
@@ -151,7 +151,7 @@ impl Actor {
 
     fn withdraw_hook(&mut self, id: &str, reason: &str) {
         self.core.hooks.calls.remove(id);
-        if let Some(raised) = self.core.book.requests.get(id).cloned() {
+        if let Some(raised) = self.core.state.requests.get(id).cloned() {
             let outcome = RequestOutcome::Withdrawn;
             self.close(&raised, outcome, SettledBy::Gateway, Some(reason), None);
         }
@@ -237,7 +237,7 @@ impl Actor {
 
     fn end_turn_if(&mut self, output: &Output) {
         let Some(reason) = &output.stop else { return };
-        let runs = self.core.book.record.open.turn.is_some() && !self.core.hooks.hold_turn_end();
+        let runs = self.core.state.record.open.turn.is_some() && !self.core.hooks.hold_turn_end();
         if runs && self.core.cut.is_none() {
             self.deny_all(reason);
             self.cut_off(TurnFailure::Interrupted, reason.clone());
@@ -276,7 +276,7 @@ impl Actor {
 
     /// A hook decides in place of the clients that were asked.
     fn decide_asked(&mut self, permission: &str, output: &Output) {
-        let Some(raised) = self.core.book.requests.get(permission).cloned() else { return };
+        let Some(raised) = self.core.state.requests.get(permission).cloned() else { return };
         match (output.decision, &output.stop) {
             (_, Some(reason)) => {
                 self.refuse(&raised, reason, true);

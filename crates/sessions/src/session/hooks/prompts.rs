@@ -57,7 +57,7 @@ impl Actor {
         if waiting.len() >= PROMPT_LIMIT || !fits {
             return Err(GatewayError::new(ErrorCode::Overloaded, "too many prompts wait"));
         }
-        self.core.book.entitle(&entry.prompt.text);
+        self.core.state.entitle(&entry.prompt.text);
         self.core.answer(call, Ok(taken(&entry.id())));
         self.core.hooks.prompts.push_back(HeldPrompt { entry, stage: Stage::Taken });
         Ok(())
@@ -80,7 +80,7 @@ impl Actor {
                 }
                 Stage::Asked => return self.core.hooks.prompts.push_front(first),
                 Stage::Free(context) => self.give(first.entry, context),
-                Stage::Blocked(_, _) if self.core.book.record.open.turn.is_some() => {
+                Stage::Blocked(_, _) if self.core.state.record.open.turn.is_some() => {
                     return self.core.hooks.prompts.push_front(first);
                 }
                 Stage::Blocked(failure, reason) => {

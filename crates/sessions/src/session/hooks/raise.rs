@@ -125,7 +125,7 @@ impl Core {
     pub(in super::super) fn raise_start(&mut self, is_resumed: bool) {
         self.hooks.phase = Phase::Begun;
         let source = if is_resumed { "resume" } else { "startup" };
-        let model = self.book.record.summary.model.clone();
+        let model = self.state.record.summary.model.clone();
         let input = Input { source: Some(source), model, ..Input::default() };
         self.raise_plain(HookEvent::SessionStart, &[source], input, Purpose::Start);
     }
@@ -254,7 +254,7 @@ impl Core {
             self.warn_once(event, "too many hooks", message);
             return false;
         }
-        let input = input.of(event.as_str(), &self.book.record, &agent);
+        let input = input.of(event.as_str(), &self.state.record, &agent);
         let (tool_name, tool_use_id) = (input.tool_name.clone(), input.tool_use_id.clone());
         let shown = input.tool_input.clone();
         let input = Json::of(&input);

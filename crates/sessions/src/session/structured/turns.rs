@@ -51,7 +51,7 @@ impl Core {
                 turn.turn_number = turn.turn_number.saturating_sub(structured.merged);
                 structured.end(turn);
                 // Accepted or not, the agent keeps the answer.
-                self.book.has_answer = true;
+                self.state.has_answer = true;
                 let look = structured.look(turn.result.as_ref().map(Text::decode).as_deref());
                 return match look {
                     Look::Known(judged) => self.answer_judged(draft, judged),
@@ -172,14 +172,14 @@ impl Core {
             models: turn.models.clone(),
         };
         // The second answer is another model call, and limits must see what the first one used.
-        let running = &mut self.book.running;
+        let running = &mut self.state.running;
         running.steps += 1;
         // The end of a turn includes everything that was reported while it ran.
         if turn.usage.total_tokens > running.usage.total_tokens {
             running.usage = turn.usage;
         }
         if let Some(cost) = turn.cost_usd {
-            let before = self.book.record.summary.cost_usd.unwrap_or(0.0);
+            let before = self.state.record.summary.cost_usd.unwrap_or(0.0);
             let total = plus_cost(before, cost);
             running.total_cost = Some(running.total_cost.map_or(total, |told| told.max(total)));
         }
@@ -293,7 +293,7 @@ impl Actor {
     /// Whether a prompt must wait until the turn has ended. The agent does not know that its answer may be
     /// rejected, and would start the next turn.
     pub(in super::super) fn answers_first(&self) -> bool {
-        let is_busy = self.core.book.is_busy();
+        let is_busy = self.core.state.is_busy();
         self.core.structured.as_ref().is_some_and(|structured| is_busy || structured.has_waiting())
     }
 
@@ -351,7 +351,7 @@ impl Actor {
         let waiting = self.core.structured.as_mut().map(|structured| &mut structured.waiting);
         let Some(entry) = waiting.and_then(VecDeque::pop_front) else { return };
         // When the prompt was accepted, the previous turn had not ended yet.
-        let given = match self.limits.reached(&self.core.book) {
+        let given = match self.limits.reached(&self.core.state) {
             Some(reached) if self.limits.asks() => self.hold(NOBODY, entry.clone(), reached),
             Some(reached) => {
                 return self.fail_prompt(entry.prompt, reached.failure, &reached.message);
@@ -365,7 +365,7 @@ impl Actor {
 
     /// Whether the agent can start the next turn.
     fn answers_first_prompt(&self) -> bool {
-        !self.core.book.is_busy() && !self.core.hooks.hold_turn_end() && !self.phase.is_ending()
+        !self.core.state.is_busy() && !self.core.hooks.hold_turn_end() && !self.phase.is_ending()
     }
 
     /// Asks again, unless the turn must end here. At a limit, it waits until the request about the limit is
@@ -380,7 +380,7 @@ impl Actor {
             let error = "the turn was interrupted before the agent could answer again";
             return self.end_refused(TurnFailure::Interrupted, error);
         }
-        if let Some(reached) = self.limits.reached(&self.core.book) {
+        if let Some(reached) = self.limits.reached(&self.core.state) {
             if self.limits.asks() {
                 self.keep_limits();
             }
