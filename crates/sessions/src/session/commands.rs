@@ -20,8 +20,8 @@ use super::client_mcp::MCP_MESSAGE;
 use super::commit::storage;
 use super::core::{Change, Effect, approval};
 use super::hooks::add;
+use super::pending_prompt::PendingPrompt;
 use super::phase::{Phase, Stop};
-use super::queued_prompt::Entry;
 use super::raised::Raised;
 use super::structured::Structured;
 use crate::process::TreeSignal;
@@ -98,7 +98,7 @@ impl Actor {
         if self.trusting.is_waiting() {
             self.wait_for_trust(call, Command::Prompt(prompt))?;
         } else {
-            self.take_on(call, Entry::from(prompt))?;
+            self.take_on(call, PendingPrompt::from(prompt))?;
         }
         // Only here, because the key must be new.
         self.outbox.keep((self.prompt_key(&id), String::new()));
@@ -107,28 +107,40 @@ impl Actor {
     }
 
     /// Gives a prompt to the agent, unless a limit is reached.
-    pub(super) fn take_on(&mut self, call: Call, entry: Entry) -> Result<(), GatewayError> {
+    pub(super) fn take_on(
+        &mut self,
+        call: Call,
+        pending: PendingPrompt,
+    ) -> Result<(), GatewayError> {
         let reached = self
             .limits
             .reached(&self.core.state)
             .filter(|_| self.core.state.record.open.turn.is_none() && !self.core.state.is_busy());
         match reached {
-            Some(reached) => self.hold(call, entry, reached),
-            None => self.offer(call, entry),
+            Some(reached) => self.hold(call, pending, reached),
+            None => self.offer(call, pending),
         }
     }
 
     /// Gives a prompt to the agent, once no answer is pending that may be rejected.
-    pub(super) fn deliver(&mut self, call: Call, entry: Entry) -> Result<(), GatewayError> {
+    pub(super) fn deliver(
+        &mut self,
+        call: Call,
+        pending: PendingPrompt,
+    ) -> Result<(), GatewayError> {
         match self.answers_first() {
-            true => self.wait_for_turn(call, entry),
-            false => self.deliver_now(call, entry),
+            true => self.wait_for_turn(call, pending),
+            false => self.deliver_now(call, pending),
         }
     }
 
     /// Gives a prompt to the agent, with the text that the gateway adds.
-    pub(super) fn deliver_now(&mut self, call: Call, entry: Entry) -> Result<(), GatewayError> {
-        let Entry { mut prompt, is_queued, .. } = entry;
+    pub(super) fn deliver_now(
+        &mut self,
+        call: Call,
+        pending: PendingPrompt,
+    ) -> Result<(), GatewayError> {
+        let PendingPrompt { mut prompt, is_queued, .. } = pending;
         let text = prompt.text.clone();
         if let Some(structured) = &self.core.structured {
             add(&mut prompt, None, Some(structured.request()));

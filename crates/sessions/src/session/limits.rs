@@ -15,7 +15,7 @@ use agentwire_protocol::{
 use super::actor::Actor;
 use super::callers::NOBODY;
 use super::commands::taken;
-use super::queued_prompt::Entry;
+use super::pending_prompt::PendingPrompt;
 use super::raised::{Asker, Raised};
 use super::state::DerivedState;
 use crate::process::TreeSignal;
@@ -134,15 +134,15 @@ impl Actor {
     pub(super) fn hold(
         &mut self,
         call: Call,
-        mut entry: Entry,
+        mut pending: PendingPrompt,
         reached: Reached,
     ) -> Result<(), GatewayError> {
-        self.prompts.check_hold(&entry)?;
-        let id = entry.id();
-        if !std::mem::replace(&mut entry.is_queued, true) {
+        self.prompts.check_hold(&pending)?;
+        let id = pending.id();
+        if !std::mem::replace(&mut pending.is_queued, true) {
             self.queued(&id);
         }
-        self.prompts.hold(entry);
+        self.prompts.hold(pending);
         self.core.answer(call, Ok(taken(&id)));
         if !self.limits.asks() {
             self.fail_held(reached.failure, &reached.message);
@@ -186,9 +186,9 @@ impl Actor {
         self.supervisor.signal(TreeSignal::Continue);
         if allow {
             self.limits.extend(reached.name);
-            for entry in self.prompts.take_held() {
-                if let Err(error) = self.offer(NOBODY, entry.clone()) {
-                    self.fail_prompt(entry.prompt, TurnFailure::Error, &error.message);
+            for pending in self.prompts.take_held() {
+                if let Err(error) = self.offer(NOBODY, pending.clone()) {
+                    self.fail_prompt(pending.prompt, TurnFailure::Error, &error.message);
                 }
             }
         } else if self.core.state.record.open.turn.is_some() {
@@ -229,8 +229,8 @@ impl Actor {
 
     /// Prompts that a limit keeps from the agent become failed turns.
     fn fail_held(&mut self, reason: TurnFailure, error: &str) {
-        for entry in self.prompts.take_held() {
-            self.fail_prompt(entry.prompt, reason, error);
+        for pending in self.prompts.take_held() {
+            self.fail_prompt(pending.prompt, reason, error);
         }
     }
 

@@ -16,7 +16,7 @@ use jsonschema::Validator;
 use tokio::sync::oneshot;
 
 use self::answer::{Judged, cut};
-use super::queued_prompt::Entry;
+use super::pending_prompt::PendingPrompt;
 use crate::blocking::blocking;
 
 /// The name of the failure, as clients of Claude know it.
@@ -46,7 +46,7 @@ pub(crate) struct Structured {
     /// How many of the agent's turns were parts of another turn.
     merged: u64,
     /// Prompts that wait until the turn has ended. The agent must not start the next one before.
-    waiting: VecDeque<Entry>,
+    waiting: VecDeque<PendingPrompt>,
 }
 
 #[derive(Debug)]
@@ -144,7 +144,7 @@ impl Structured {
     }
 
     pub(super) fn waiting(&self) -> impl Iterator<Item = &String> {
-        self.waiting.iter().filter_map(|entry| entry.prompt.message_id.as_ref())
+        self.waiting.iter().filter_map(|pending| pending.prompt.message_id.as_ref())
     }
 }
 

@@ -25,7 +25,7 @@ use super::callers::NOBODY;
 use super::calls::weight;
 use super::commands::taken;
 use super::core::Effect;
-use super::queued_prompt::Entry;
+use super::pending_prompt::PendingPrompt;
 use super::raised::Asker;
 use super::supervisor::Due;
 use crate::slow_fs::look;
@@ -427,7 +427,7 @@ impl Actor {
     }
 
     fn release_prompt(&mut self, prompt: Prompt) {
-        if let Err(error) = self.take_on(NOBODY, Entry::queued(prompt.clone())) {
+        if let Err(error) = self.take_on(NOBODY, PendingPrompt::queued(prompt.clone())) {
             self.fail_prompt(prompt, TurnFailure::Error, &error.message);
         }
     }

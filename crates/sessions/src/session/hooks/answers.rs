@@ -7,8 +7,8 @@ use uuid::Uuid;
 
 use super::super::actor::Actor;
 use super::super::callers::NOBODY;
+use super::super::pending_prompt::PendingPrompt;
 use super::super::policy::{OnDisk, Verdict};
-use super::super::queued_prompt::Entry;
 use super::super::raised::Raised;
 use super::super::requests::asked;
 use super::output::{Decision, Output, Vain};
@@ -354,8 +354,8 @@ impl Actor {
         let text = output.blocked().unwrap_or_default();
         let prompt = Prompt { message_id, ..Prompt::text(text) };
         // The prompt comes from the hooks themselves.
-        let entry = Entry { has_passed: true, ..Entry::from(prompt) };
-        if let Err(error) = self.deliver(NOBODY, entry) {
+        let pending = PendingPrompt { has_passed: true, ..PendingPrompt::from(prompt) };
+        if let Err(error) = self.deliver(NOBODY, pending) {
             self.core.error(error.code.as_str(), error.message);
         }
     }

@@ -14,7 +14,7 @@ use super::super::breach::Breach;
 use super::super::callers::NOBODY;
 use super::super::commands::taken;
 use super::super::core::{Core, Effect};
-use super::super::queued_prompt::{Entry, bytes};
+use super::super::pending_prompt::{PendingPrompt, bytes};
 use super::answer::{Check, Judged, Look};
 use super::{Checking, FAILED, Spent, Stage, Structured, WAITING_BYTES, WAITING_LIMIT};
 
@@ -301,16 +301,16 @@ impl Actor {
     pub(in super::super) fn wait_for_turn(
         &mut self,
         call: Call,
-        mut entry: Entry,
+        mut pending: PendingPrompt,
     ) -> Result<(), GatewayError> {
         let Some(structured) = &self.core.structured else { return Ok(()) };
-        let size: usize = structured.waiting.iter().map(|entry| bytes(&entry.prompt)).sum();
-        let is_full = size + bytes(&entry.prompt) > WAITING_BYTES;
+        let size: usize = structured.waiting.iter().map(|pending| bytes(&pending.prompt)).sum();
+        let is_full = size + bytes(&pending.prompt) > WAITING_BYTES;
         if structured.waiting.len() >= WAITING_LIMIT || is_full {
             return Err(GatewayError::new(ErrorCode::Overloaded, "too many prompts wait"));
         }
-        let id = entry.id();
-        let is_next = match entry.prompt.delivery.take() {
+        let id = pending.id();
+        let is_next = match pending.prompt.delivery.take() {
             Some(Delivery::Steer) => {
                 let agent = self.plan.agent.as_str();
                 return Err(GatewayError::unsupported(agent, "delivery steer with outputFormat"));
@@ -327,10 +327,10 @@ impl Actor {
         };
         // Only here, because a prompt that is refused must not wait.
         let Some(structured) = &mut self.core.structured else { return Ok(()) };
-        let was_queued = std::mem::replace(&mut entry.is_queued, true);
+        let was_queued = std::mem::replace(&mut pending.is_queued, true);
         match is_next {
-            true => structured.waiting.push_front(entry),
-            false => structured.waiting.push_back(entry),
+            true => structured.waiting.push_front(pending),
+            false => structured.waiting.push_back(pending),
         }
         if !was_queued {
             self.queued(&id);
@@ -349,17 +349,17 @@ impl Actor {
             return;
         }
         let waiting = self.core.structured.as_mut().map(|structured| &mut structured.waiting);
-        let Some(entry) = waiting.and_then(VecDeque::pop_front) else { return };
+        let Some(pending) = waiting.and_then(VecDeque::pop_front) else { return };
         // When the prompt was accepted, the previous turn had not ended yet.
         let given = match self.limits.reached(&self.core.state) {
-            Some(reached) if self.limits.asks() => self.hold(NOBODY, entry.clone(), reached),
+            Some(reached) if self.limits.asks() => self.hold(NOBODY, pending.clone(), reached),
             Some(reached) => {
-                return self.fail_prompt(entry.prompt, reached.failure, &reached.message);
+                return self.fail_prompt(pending.prompt, reached.failure, &reached.message);
             }
-            None => self.deliver_now(NOBODY, entry.clone()),
+            None => self.deliver_now(NOBODY, pending.clone()),
         };
         if let Err(error) = given {
-            self.fail_prompt(entry.prompt, TurnFailure::Error, &error.message);
+            self.fail_prompt(pending.prompt, TurnFailure::Error, &error.message);
         }
     }
 
@@ -452,8 +452,8 @@ impl Actor {
 
     pub(in super::super) fn cancel_waiting(&mut self) {
         let waiting = self.core.structured.as_mut().map(|structured| &mut structured.waiting);
-        for entry in waiting.map(std::mem::take).unwrap_or_default() {
-            let id = entry.id();
+        for pending in waiting.map(std::mem::take).unwrap_or_default() {
+            let id = pending.id();
             let status = StatusChanged::new(Status::Queue).message(Text::fixed("cancelled"));
             self.core.emit(status.details(taken(&id)));
         }
@@ -463,8 +463,8 @@ impl Actor {
     pub(in super::super) fn end_answers(&mut self, reason: &str) {
         self.core.give_up_answer(TurnFailure::Died, reason);
         let waiting = self.core.structured.as_mut().map(|structured| &mut structured.waiting);
-        for entry in waiting.map(std::mem::take).unwrap_or_default() {
-            self.fail_prompt(entry.prompt, TurnFailure::Died, reason);
+        for pending in waiting.map(std::mem::take).unwrap_or_default() {
+            self.fail_prompt(pending.prompt, TurnFailure::Died, reason);
         }
     }
 }
