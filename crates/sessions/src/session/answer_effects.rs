@@ -16,8 +16,8 @@ use super::answer_scope;
 use super::breach::Standing;
 use super::callers::NOBODY;
 use super::hooks::event_name;
+use super::pending_request::{Asker, PendingRequest};
 use super::policy::{OnDisk, Verdict};
-use super::raised::{Asker, Raised};
 use super::requests::asked;
 
 /// Hooks whose answers decide whether a call may run.
@@ -31,7 +31,7 @@ pub(super) struct Widening {
     /// The same call gets the same answer from now on.
     pub(super) remember: bool,
     /// The call that a hook is about. `None` means the request itself.
-    call: Option<Raised>,
+    call: Option<PendingRequest>,
     /// Rules to keep for the session, and whether each one allows.
     rules: Vec<(String, bool)>,
     mode: Option<String>,
@@ -66,7 +66,7 @@ impl Actor {
     /// unread.
     pub(super) fn plain(
         &self,
-        raised: &Raised,
+        raised: &PendingRequest,
         settlement: &Settlement,
     ) -> Result<Settlement, GatewayError> {
         let own = settlement.hook_output.as_ref().filter(|_| settlement.behavior.is_none());
@@ -82,7 +82,7 @@ impl Actor {
     /// rule forbids is refused, and the request stays open.
     pub(super) fn widening(
         &self,
-        raised: &Raised,
+        raised: &PendingRequest,
         settlement: &Settlement,
         answer: &Answer,
     ) -> Result<Widening, GatewayError> {
@@ -95,7 +95,7 @@ impl Actor {
                 Answer::Allow { updated_input, updated_permissions, always },
             ) => {
                 if let Some(input) = updated_input {
-                    let changed = Raised { input: Some(input.clone()), ..raised.clone() };
+                    let changed = PendingRequest { input: Some(input.clone()), ..raised.clone() };
                     self.check_changed(raised, &changed)?;
                 }
                 let takes_updates = self.plan.dialect.capabilities().permission_updates;
@@ -135,7 +135,7 @@ impl Actor {
     /// reasons to report.
     pub(super) fn widen(
         &mut self,
-        raised: &Raised,
+        raised: &PendingRequest,
         widening: &Widening,
         allow: bool,
     ) -> Vec<String> {
@@ -160,7 +160,11 @@ impl Actor {
     }
 
     /// Refuses a changed call that a rule denies, or may deny although it did not before.
-    fn check_changed(&self, shown: &Raised, changed: &Raised) -> Result<(), GatewayError> {
+    fn check_changed(
+        &self,
+        shown: &PendingRequest,
+        changed: &PendingRequest,
+    ) -> Result<(), GatewayError> {
         let id = &changed.id;
         let forbidden = |why: String| {
             let message =
@@ -198,7 +202,7 @@ impl Actor {
 
     fn hook_widening(
         &self,
-        raised: &Raised,
+        raised: &PendingRequest,
         settlement: &Settlement,
         answer: &Answer,
     ) -> Result<Widening, GatewayError> {
@@ -215,14 +219,14 @@ impl Actor {
         }
         let (denies, allows) = (read.denies(), read.may_allow());
         let changed = read.updated_input().cloned();
-        let call = Raised {
+        let call = PendingRequest {
             kind: RequestKind::Permission,
             tool_name: told.tool_name,
             input: told.tool_input,
             ..raised.clone()
         };
         let shown = call.clone();
-        let call = Raised { input: changed.clone().or(call.input), ..call };
+        let call = PendingRequest { input: changed.clone().or(call.input), ..call };
         if allows {
             self.check_limit()?;
         }
@@ -252,7 +256,7 @@ impl Actor {
     /// Returns the rest, which only Claude supports.
     fn updates(
         &self,
-        raised: &Raised,
+        raised: &PendingRequest,
         updates: &[PermissionUpdate],
         widening: &mut Widening,
     ) -> Result<Option<Json<'static>>, GatewayError> {

@@ -14,8 +14,8 @@ use agentwire_protocol::{EventKind, GatewayError, Text};
 
 use super::actor::Actor;
 use super::core::Core;
+use super::pending_request::PendingRequest;
 use super::policy::{OnDisk, Verdict};
-use super::raised::Raised;
 use super::requests::asked;
 use super::state::OPEN_LIMIT;
 use crate::managed_files::Found;
@@ -109,7 +109,7 @@ impl Core {
         self.stands(&tool, standing);
     }
 
-    fn is_allowed_by_policy(&self, raised: &Raised) -> bool {
+    fn is_allowed_by_policy(&self, raised: &PendingRequest) -> bool {
         matches!(self.policy.decide(&asked(raised), &OnDisk), Verdict::Allow(_))
     }
 
@@ -151,7 +151,7 @@ impl Core {
     }
 
     /// A permission is requested. A call that has already run can no longer be allowed.
-    pub(super) fn watch_raised(&mut self, raised: &Raised) {
+    pub(super) fn watch_raised(&mut self, raised: &PendingRequest) {
         if raised.kind == RequestKind::Permission
             && let Some(tool) = raised.tool_use_id.as_deref()
             && self.calls.ran.contains(tool)

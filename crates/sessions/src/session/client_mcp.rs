@@ -12,7 +12,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::actor::Actor;
 use super::callers::NOBODY;
 use super::core::Effect;
-use super::raised::{Asker, Raised};
+use super::pending_request::{Asker, PendingRequest};
 use crate::blocking::blocking_if_long;
 use crate::bridge::Heard;
 
@@ -82,7 +82,7 @@ impl Actor {
 
     pub(super) fn settle_message(
         &mut self,
-        raised: &Raised,
+        raised: &PendingRequest,
         answer: &Answer,
     ) -> Result<(), GatewayError> {
         if let Some(bridge) = &self.bridge {
@@ -103,7 +103,7 @@ impl Actor {
     /// Sends the agent the answer to its message. A notification has no answer.
     pub(super) fn message_answered(
         &mut self,
-        raised: &Raised,
+        raised: &PendingRequest,
         answer: Answer,
     ) -> Result<(), GatewayError> {
         let response = mcp::response(raised.input.as_ref(), answer)?;

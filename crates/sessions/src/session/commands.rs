@@ -21,8 +21,8 @@ use super::commit::storage;
 use super::core::{Change, Effect, approval};
 use super::hooks::add;
 use super::pending_prompt::PendingPrompt;
+use super::pending_request::PendingRequest;
 use super::phase::{Phase, Stop};
-use super::raised::Raised;
 use super::structured::Structured;
 use crate::process::TreeSignal;
 
@@ -243,7 +243,7 @@ impl Actor {
 
     /// Ends the session, including work and requests in the background.
     fn stop(&mut self, call: Call) -> Result<(), GatewayError> {
-        let asks = |raised: &Raised| {
+        let asks = |raised: &PendingRequest| {
             matches!(raised.kind, RequestKind::Permission | RequestKind::Question)
         };
         let state = &mut self.core.state;

@@ -17,8 +17,8 @@ use super::breach::{Breach, Calls, described, failed};
 use super::callers::NOBODY;
 use super::hooks::Hooks;
 use super::journal::Journal;
+use super::pending_request::{Asker, PendingRequest};
 use super::policy::{Always, OnDisk, Policy, Verdict};
-use super::raised::{Asker, Raised};
 use super::requests::asked;
 use super::state::DerivedState;
 use super::structured::Structured;
@@ -58,7 +58,7 @@ pub(crate) struct Core {
     pub(super) structured: Option<Structured>,
     pub(super) effects: Vec<Effect>,
     /// Requests raised since the last look.
-    pub(super) raised: Vec<Raised>,
+    pub(super) raised: Vec<PendingRequest>,
     /// Calls that the agent has shown to the gateway's own hook since the last look.
     pub(super) judged: Vec<Judged>,
     /// Decides about the calls of this session, whether the agent asks for them or not.
@@ -241,7 +241,7 @@ impl Core {
 
     pub(super) fn settled(
         &mut self,
-        raised: &Raised,
+        raised: &PendingRequest,
         outcome: RequestOutcome,
         (by, client): (SettledBy, Option<&str>),
         reason: Option<&str>,
@@ -323,7 +323,12 @@ impl Core {
 
     /// The open request. Adds to the event what "always" would store, because an answer is compared with
     /// what was shown.
-    fn raised(&self, request: &mut RequestRaised<'_>, agent: &Agent<'_>, asker: Asker) -> Raised {
+    fn raised(
+        &self,
+        request: &mut RequestRaised<'_>,
+        agent: &Agent<'_>,
+        asker: Asker,
+    ) -> PendingRequest {
         let is_permission = request.kind == RequestKind::Permission;
         request.input_is_fixed |= self.fixes_input && is_permission;
         let mut raised = self.state.raised(request, agent, asker);

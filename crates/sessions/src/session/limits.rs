@@ -16,7 +16,7 @@ use super::actor::Actor;
 use super::callers::NOBODY;
 use super::commands::taken;
 use super::pending_prompt::PendingPrompt;
-use super::raised::{Asker, Raised};
+use super::pending_request::{Asker, PendingRequest};
 use super::state::DerivedState;
 use crate::process::TreeSignal;
 
@@ -171,7 +171,7 @@ impl Actor {
 
     pub(super) fn limit_answered(
         &mut self,
-        _raised: &Raised,
+        _raised: &PendingRequest,
         answer: &Answer,
     ) -> Result<(), GatewayError> {
         let allow = match answer {

@@ -13,8 +13,8 @@ use super::answer_effects::one_form;
 use super::answer_scope;
 use super::callers::NOBODY;
 use super::hooks::can_deny;
+use super::pending_request::{Asker, PendingRequest};
 use super::policy::{OnDisk, Verdict};
-use super::raised::{Asker, Raised};
 use super::requests::{asked, check_answer};
 
 impl Actor {
@@ -82,7 +82,7 @@ impl Actor {
     }
 
     /// No rule decides, so a client or a hook may.
-    pub(super) fn ask_somebody(&mut self, raised: &Raised) {
+    pub(super) fn ask_somebody(&mut self, raised: &PendingRequest) {
         self.wait_for_answer(&raised.id);
         self.core.raise_asking(raised);
     }
@@ -99,7 +99,7 @@ impl Actor {
         limits.into_iter().flatten().min()
     }
 
-    pub(super) fn by_rule(&mut self, raised: &Raised, allow: bool, rule: &str) {
+    pub(super) fn by_rule(&mut self, raised: &PendingRequest, allow: bool, rule: &str) {
         let settlement = match allow {
             true => Settlement::allow(raised.id.as_str()),
             false => Settlement::deny(raised.id.as_str(), format!("denied: {rule}")),
@@ -159,7 +159,11 @@ impl Actor {
 
     /// Converts the answer into one form. Refuses an answer to an input that differs from the request's,
     /// and one that grants more than its client may.
-    fn checked(&self, raised: &Raised, given: &Settlement) -> Result<Settlement, GatewayError> {
+    fn checked(
+        &self,
+        raised: &PendingRequest,
+        given: &Settlement,
+    ) -> Result<Settlement, GatewayError> {
         // A denial is accepted, whatever the client was shown.
         let is_denied = given.behavior == Some(Behavior::Deny);
         let digest = given.input_digest.as_ref().filter(|_| !is_denied);
@@ -178,7 +182,7 @@ impl Actor {
     fn pass_on(
         &mut self,
         call: Call,
-        raised: &Raised,
+        raised: &PendingRequest,
         answer: &Answer,
         settlement: &Settlement,
     ) -> Result<(), GatewayError> {
@@ -199,7 +203,7 @@ impl Actor {
     /// in place of the one that is meant. Returning the input unchanged is fine.
     fn as_shown(
         &self,
-        raised: &Raised,
+        raised: &PendingRequest,
         mut settlement: Settlement,
     ) -> Result<Settlement, GatewayError> {
         let is_allow = settlement.behavior != Some(Behavior::Deny);
@@ -228,7 +232,7 @@ impl Actor {
 
     pub(super) fn close(
         &mut self,
-        raised: &Raised,
+        raised: &PendingRequest,
         outcome: RequestOutcome,
         by: SettledBy,
         reason: Option<&str>,
@@ -272,7 +276,7 @@ impl Actor {
         self.deny_each(reason, |raised| raised.asker == Asker::Relay);
     }
 
-    fn deny_each(&mut self, reason: &str, which: impl Fn(&Raised) -> bool) {
+    fn deny_each(&mut self, reason: &str, which: impl Fn(&PendingRequest) -> bool) {
         let open: Vec<String> = self
             .core
             .state
@@ -310,7 +314,7 @@ impl Actor {
 
     /// The session ends: what is still open is denied, hooks are withdrawn, and only the readers are told.
     pub(super) fn withdraw_all(&mut self, reason: &str) {
-        let open: Vec<Raised> = self.core.state.requests.values().cloned().collect();
+        let open: Vec<PendingRequest> = self.core.state.requests.values().cloned().collect();
         for raised in open {
             let outcome = match raised.kind {
                 RequestKind::Hook => RequestOutcome::Withdrawn,
@@ -326,7 +330,7 @@ impl Actor {
 
 /// How the answer settles the request, and the call's new input if the answer changes it.
 fn outcome<'a>(
-    raised: &Raised,
+    raised: &PendingRequest,
     answer: &'a Answer,
     has_failed: bool,
 ) -> (RequestOutcome, Option<&'a Json<'static>>) {

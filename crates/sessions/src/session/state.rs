@@ -14,8 +14,8 @@ use agentwire_protocol::event::{
 };
 use agentwire_protocol::{EventKind, SessionState, Text, TokenUsage, TurnEnd};
 
+use super::pending_request::{Asker, PendingRequest, Tool};
 use super::policy::stays_put;
-use super::raised::{Asker, Raised, Tool};
 use crate::clock;
 use crate::store::{OpenBy, Record};
 
@@ -51,7 +51,7 @@ pub(crate) struct DerivedState {
     shells: BTreeSet<String>,
     /// Such a call has run.
     moved: bool,
-    pub(super) requests: BTreeMap<String, Raised>,
+    pub(super) requests: BTreeMap<String, PendingRequest>,
     /// What the running turn has used so far, as far as the agent reports it.
     pub(super) running: Running,
     /// Changed since it was last stored.
@@ -209,7 +209,7 @@ impl DerivedState {
 
     /// Whether silence is suspicious: a turn runs and waits for nothing.
     pub(super) fn may_stall(&self) -> bool {
-        let waits = |request: &Raised| match request.kind {
+        let waits = |request: &PendingRequest| match request.kind {
             RequestKind::Permission | RequestKind::Question | RequestKind::Hook => true,
             RequestKind::Mcp => request.input.as_ref().and_then(mcp::awaited).is_some(),
             RequestKind::Other => false,
@@ -361,7 +361,7 @@ impl DerivedState {
     }
 
     /// Records an open request, which event `seq` raises.
-    pub(super) fn open_request(&mut self, raised: Raised, seq: u64) {
+    pub(super) fn open_request(&mut self, raised: PendingRequest, seq: u64) {
         open(&mut self.record.open.requests, raised.id.clone(), &raised.agent, Some(seq));
         self.requests.insert(raised.id.clone(), raised);
         self.refresh();
@@ -387,11 +387,11 @@ impl DerivedState {
         request: &RequestRaised<'_>,
         agent: &Agent<'_>,
         asker: Asker,
-    ) -> Raised {
+    ) -> PendingRequest {
         let call = request.tool_use_id.as_ref().map(Text::decode);
         let tool = call.as_deref().and_then(|id| self.tools.get(id));
-        let raised = Raised::new(request, agent, asker, self.agent_tools);
-        Raised { tool: tool.cloned(), moved: self.has_moved(call.as_deref()), ..raised }
+        let raised = PendingRequest::new(request, agent, asker, self.agent_tools);
+        PendingRequest { tool: tool.cloned(), moved: self.has_moved(call.as_deref()), ..raised }
     }
 
     fn status(&mut self, status: &StatusChanged<'_>) {

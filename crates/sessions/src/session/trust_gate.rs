@@ -26,7 +26,7 @@ use super::calls::weight;
 use super::commands::taken;
 use super::core::Effect;
 use super::pending_prompt::PendingPrompt;
-use super::raised::Asker;
+use super::pending_request::Asker;
 use super::supervisor::Due;
 use crate::slow_fs::look;
 use crate::trust::{Found, Ledger, Snapshot, Survey, Wish, survey};

@@ -8,8 +8,8 @@ use uuid::Uuid;
 use super::super::actor::Actor;
 use super::super::callers::NOBODY;
 use super::super::pending_prompt::PendingPrompt;
+use super::super::pending_request::PendingRequest;
 use super::super::policy::{OnDisk, Verdict};
-use super::super::raised::Raised;
 use super::super::requests::asked;
 use super::output::{Decision, Output, Vain};
 use super::{HookEvent, Occasion, Purpose};
@@ -26,7 +26,7 @@ impl Actor {
     pub(in super::super) fn settle_hook(
         &mut self,
         call: Call,
-        raised: &Raised,
+        raised: &PendingRequest,
         answer: Answer,
         reason: Option<&str>,
     ) -> Result<(), GatewayError> {
@@ -64,7 +64,12 @@ impl Actor {
     }
 
     /// A hook failed in the client. That is not an answer.
-    pub(in super::super) fn hook_failed(&mut self, call: Call, raised: &Raised, error: &str) {
+    pub(in super::super) fn hook_failed(
+        &mut self,
+        call: Call,
+        raised: &PendingRequest,
+        error: &str,
+    ) {
         self.core.answer(call, Ok(Json::EMPTY));
         if let Some(hook) = self.core.hooks.calls.get(&raised.id) {
             let message = format!("the hook {} failed: {error}", hook.event.as_str());
@@ -75,7 +80,12 @@ impl Actor {
 
     /// A hook has no answer, for this reason. A guard that does not answer has allowed nothing, so a client
     /// is asked.
-    pub(in super::super) fn pass_over(&mut self, raised: &Raised, by: SettledBy, reason: &str) {
+    pub(in super::super) fn pass_over(
+        &mut self,
+        raised: &PendingRequest,
+        by: SettledBy,
+        reason: &str,
+    ) {
         let Some(hook) = self.core.hooks.calls.get(&raised.id) else { return };
         let (outcome, output) = if hook.blocks && hook.event.is_gate() {
             (RequestOutcome::Denied, Output::deny(reason))
@@ -246,7 +256,7 @@ impl Actor {
 
     /// Applies what hooks decided about a permission that is reported only now. Returns whether they
     /// decided.
-    pub(in super::super) fn decide(&mut self, raised: &Raised) -> bool {
+    pub(in super::super) fn decide(&mut self, raised: &PendingRequest) -> bool {
         let Some(output) = self.core.hooks.decided.remove(&raised.id) else { return false };
         if let Some(reason) = &output.stop {
             self.refuse(raised, reason, true);
@@ -295,7 +305,12 @@ impl Actor {
 
     /// Allows the call, from now on if `always`, unless a rule denies it. Returns whether the request is
     /// settled: the agent may not support such an answer.
-    fn allow(&mut self, raised: &Raised, input: Option<&Json<'static>>, always: bool) -> bool {
+    fn allow(
+        &mut self,
+        raised: &PendingRequest,
+        input: Option<&Json<'static>>,
+        always: bool,
+    ) -> bool {
         let mut judged = raised.clone();
         judged.input = input.cloned().or(judged.input);
         if let Verdict::Deny(rule) = self.core.policy.decide(&asked(&judged), &OnDisk) {
@@ -326,7 +341,7 @@ impl Actor {
         true
     }
 
-    fn refuse(&mut self, raised: &Raised, reason: &str, ends_turn: bool) {
+    fn refuse(&mut self, raised: &PendingRequest, reason: &str, ends_turn: bool) {
         let settlement = Settlement {
             interrupt: Some(ends_turn),
             ..Settlement::deny(raised.id.as_str(), reason)

@@ -6,7 +6,7 @@ use agentwire_protocol::event::{RequestRaised, ToolKind, ToolStarted};
 use agentwire_protocol::{ApprovalMode, Json, Text};
 use serde::Serialize;
 
-use super::super::raised::Raised;
+use super::super::pending_request::PendingRequest;
 use super::output::Output;
 use crate::store::Record;
 
@@ -129,7 +129,7 @@ impl ToolCall {
     }
 
     /// The call that a permission is about, if nothing else is known of it.
-    pub(super) fn vague(raised: &Raised) -> Self {
+    pub(super) fn vague(raised: &PendingRequest) -> Self {
         let own = raised.tool_name.clone().unwrap_or_default();
         let title = raised.title.as_deref().map(Text::from);
         let input = raised.input.as_ref();

@@ -7,7 +7,7 @@ use agentwire_protocol::event::{
 use agentwire_protocol::{EventKind, Json, Native, Text};
 
 use super::super::core::Core;
-use super::super::raised::Raised;
+use super::super::pending_request::PendingRequest;
 use super::input::{Input, ToolCall};
 use super::{Held, HookCall, HookEvent, Occasion, Phase, Purpose, TELLING_LIMIT, TOOL_LIMIT};
 
@@ -146,7 +146,7 @@ impl Core {
     }
 
     /// A client must be asked for a permission.
-    pub(in super::super) fn raise_asking(&mut self, raised: &Raised) {
+    pub(in super::super) fn raise_asking(&mut self, raised: &PendingRequest) {
         if !self.hooks.is_active() {
             return;
         }

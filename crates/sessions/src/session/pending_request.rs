@@ -19,7 +19,7 @@ pub(super) struct Tool {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Raised {
+pub(super) struct PendingRequest {
     pub(super) id: String,
     /// Describes its call.
     pub(super) tools: &'static AgentTools,
@@ -57,7 +57,7 @@ pub(super) enum Asker {
     Relay,
 }
 
-impl Raised {
+impl PendingRequest {
     /// A request whose call is not known.
     pub(super) fn new(
         request: &RequestRaised<'_>,
