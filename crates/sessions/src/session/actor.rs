@@ -22,7 +22,7 @@ use super::phase::Phase;
 use super::prompts::Prompts;
 use super::requests::Requests;
 use super::supervisor::{Due, Supervisor};
-use super::trust_gate::Trusting;
+use super::trust_gate::TrustGate;
 use crate::blocking::blocking_if_long;
 use crate::bridge::{Bridge, Heard};
 use crate::log::{EventLog, LogWriter};
@@ -78,7 +78,7 @@ pub(crate) struct Actor {
     forked_from: Option<String>,
     pub(super) bridge: Option<Bridge>,
     /// Whether the project is trusted, and what waits for that decision.
-    pub(super) trusting: Trusting,
+    pub(super) trust_gate: TrustGate,
     /// Warnings to report as soon as the session is in a mode that asks.
     pub(super) warnings: Vec<String>,
     pub(super) prompts: Prompts,
@@ -105,7 +105,7 @@ impl Actor {
             supervisor: Supervisor::new(parts.origin),
             forked_from: parts.forked_from,
             bridge: parts.bridge,
-            trusting: Trusting::new(parts.wish, parts.rest),
+            trust_gate: TrustGate::new(parts.wish, parts.rest),
             warnings: Vec::new(),
             prompts: Prompts::default(),
             phase: Phase::default(),

@@ -59,14 +59,14 @@ impl Actor {
             }
             // The next minute is too far away to wait for an answer.
             Command::Query { .. } | Command::Rewind { .. }
-                if self.trusting.rests_until().is_some() =>
+                if self.trust_gate.rests_until().is_some() =>
             {
                 let agent = self.plan.agent.as_str();
                 let message = format!("{agent} has not started yet; it starts in the next minute");
                 Err(GatewayError::new(ErrorCode::Conflict, message))
             }
             Command::Configure(_) | Command::Query { .. } | Command::Rewind { .. }
-                if self.trusting.is_waiting() =>
+                if self.trust_gate.is_waiting() =>
             {
                 self.wait_for_trust(call, command)
             }
@@ -95,7 +95,7 @@ impl Actor {
         check_prompt(&prompt, self.plan.agent, self.plan.dialect)?;
         let id = prompt.message_id.clone().unwrap_or_else(|| Uuid::new_v4().to_string());
         prompt.message_id = Some(id.clone());
-        if self.trusting.is_waiting() {
+        if self.trust_gate.is_waiting() {
             self.wait_for_trust(call, Command::Prompt(prompt))?;
         } else {
             self.take_on(call, PendingPrompt::from(prompt))?;
@@ -299,7 +299,7 @@ impl Actor {
     /// Ends the session if no more work can come and all its work is done.
     pub(super) fn end_if_done(&mut self) {
         let answers = self.core.structured.as_ref().is_some_and(Structured::has_waiting);
-        let waits = self.prompts.has_waiting() || self.trusting.has_prompt() || answers;
+        let waits = self.prompts.has_waiting() || self.trust_gate.has_prompt() || answers;
         let is_done = !self.core.state.is_busy() && !waits && !self.core.hooks.hold_something();
         if self.phase != Phase::Finishing || !is_done {
             return;

@@ -45,7 +45,7 @@ impl Actor {
             self.requests.deadline(),
             self.supervisor.deadline(),
             self.core.hooks.deadline(),
-            self.trusting.rests_until(),
+            self.trust_gate.rests_until(),
             process,
         ]
         .into_iter()

@@ -39,7 +39,7 @@ const WAITING_BYTES: usize = 256 << 20;
 const LOOK: Duration = Duration::from_secs(10);
 
 /// Whether the project is trusted, and what waits for that decision.
-pub(super) struct Trusting {
+pub(super) struct TrustGate {
     wish: Wish,
     rest: Rest,
     /// What the open request is about.
@@ -73,7 +73,7 @@ enum Verdict {
     Ask(Survey),
 }
 
-impl Trusting {
+impl TrustGate {
     pub(super) fn new(wish: Wish, rest: Option<Duration>) -> Self {
         Self {
             wish,
@@ -153,8 +153,8 @@ impl Trusting {
 impl Actor {
     /// Starts the agent or asks whether the project is trusted, but not before the start time.
     pub(super) async fn enter(&mut self) -> Result<(), GatewayError> {
-        if let Rest::Due(rest) = self.trusting.rest {
-            self.trusting.rest = Rest::Until(Instant::now() + rest);
+        if let Rest::Due(rest) = self.trust_gate.rest {
+            self.trust_gate.rest = Rest::Until(Instant::now() + rest);
             let agent = self.plan.agent.as_str();
             let seconds = rest.as_secs() + u64::from(rest.subsec_nanos() > 0);
             let message = format!(
@@ -171,15 +171,15 @@ impl Actor {
 
     /// The agent's start time has come.
     pub(super) fn end_rest(&mut self, now: Instant) {
-        if self.trusting.has_rested(now) {
+        if self.trust_gate.has_rested(now) {
             self.supervisor.want(Due::Agent);
         }
     }
 
     /// The start time has come, or the request is answered and the answer is durable.
     pub(super) async fn go_in(&mut self) {
-        let asked = self.trusting.asked.take();
-        let answer = self.trusting.answer.take().unwrap_or(false);
+        let asked = self.trust_gate.asked.take();
+        let answer = self.trust_gate.answer.take().unwrap_or(false);
         if self.phase.is_ending() {
             return;
         }
@@ -193,10 +193,10 @@ impl Actor {
             self.core.error(error.code.as_str(), error.message.clone());
             return self.end(SessionEndReason::Failed, Some(error.message));
         }
-        if self.trusting.is_waiting() {
+        if self.trust_gate.is_waiting() {
             return;
         }
-        for (call, command) in self.trusting.take_waiting() {
+        for (call, command) in self.trust_gate.take_waiting() {
             self.release(call, command);
         }
     }
@@ -205,7 +205,7 @@ impl Actor {
         match verdict {
             // If there is nothing to leave out, even an agent that cannot leave it out may start.
             Verdict::Nothing => {
-                let is_left_out = self.trusting.wish == Wish::Distrust
+                let is_left_out = self.trust_gate.wish == Wish::Distrust
                     && self.plan.dialect.starts_without_project()
                     && !self.servers_need_trust();
                 self.config.trust = is_left_out.then_some(false);
@@ -229,12 +229,12 @@ impl Actor {
         };
         let state = found.snapshot();
         if found.is_empty() {
-            self.trusting.state = state;
+            self.trust_gate.state = state;
             return Verdict::Nothing;
         }
         let is_shown = shown.is_some_and(|shown| is_same(shown, &found));
-        let remembers = is_shown || self.trusting.wish == Wish::Trust;
-        let is_trusted = match self.trusting.wish {
+        let remembers = is_shown || self.trust_gate.wish == Wish::Trust;
+        let is_trusted = match self.trust_gate.wish {
             Wish::Trust | Wish::TrustOnce => true,
             Wish::Distrust => return Verdict::Distrusted("the session or the settings say so"),
             Wish::Ask => is_shown || self.is_remembered(state.clone()).await,
@@ -242,7 +242,7 @@ impl Actor {
         if !is_trusted {
             return Verdict::Ask(found);
         }
-        self.trusting.state.clone_from(&state);
+        self.trust_gate.state.clone_from(&state);
         if let Some(state) = state.filter(|_| remembers) {
             self.remember(state).await;
         }
@@ -319,7 +319,7 @@ impl Actor {
         // No rule and no hook answers this: only a client can trust a project.
         self.core.ask(request, Asker::Trust);
         self.wait_for_answer(&id);
-        self.trusting.asked = Some(found);
+        self.trust_gate.asked = Some(found);
     }
 
     pub(super) fn trust_answered(&mut self, answer: &Answer) -> Result<(), GatewayError> {
@@ -331,7 +331,7 @@ impl Actor {
                 return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
             }
         };
-        self.trusting.answer = Some(allow);
+        self.trust_gate.answer = Some(allow);
         self.core.effects.push(Effect::Open);
         Ok(())
     }
@@ -378,13 +378,13 @@ impl Actor {
     /// With one process per turn, the files may have changed since the last turn.
     pub(super) async fn check_again(&mut self) -> Result<(), GatewayError> {
         // The files are trusted whatever they contain.
-        if self.trusting.wish == Wish::TrustOnce {
+        if self.trust_gate.wish == Wish::TrustOnce {
             return Ok(());
         }
         if self.config.trust == Some(false) {
             return Ok(());
         }
-        match (self.look().await, &self.trusting.state) {
+        match (self.look().await, &self.trust_gate.state) {
             (Some(found), Some(state)) if found.is_within(state) => Ok(()),
             (Some(_), Some(_)) | (None, _) => {
                 self.distrust("its files changed during the session")
@@ -403,10 +403,10 @@ impl Actor {
         call: Call,
         command: Command,
     ) -> Result<(), GatewayError> {
-        let Command::Prompt(prompt) = command else { return self.trusting.keep(call, command) };
+        let Command::Prompt(prompt) = command else { return self.trust_gate.keep(call, command) };
         let id = prompt.message_id.clone().unwrap_or_default();
-        self.trusting.keep(NOBODY, Command::Prompt(prompt))?;
-        if let Some((_, Command::Prompt(prompt))) = self.trusting.waiting.back() {
+        self.trust_gate.keep(NOBODY, Command::Prompt(prompt))?;
+        if let Some((_, Command::Prompt(prompt))) = self.trust_gate.waiting.back() {
             self.core.state.entitle(&prompt.text);
         }
         self.queued(&id);
@@ -434,7 +434,7 @@ impl Actor {
 
     /// Prompts that wait for the decision become failed turns.
     pub(super) fn fail_waiting(&mut self, failure: TurnFailure, reason: &str) {
-        for prompt in self.trusting.take_prompts() {
+        for prompt in self.trust_gate.take_prompts() {
             self.fail_prompt(prompt, failure, reason);
         }
     }
