@@ -25,7 +25,7 @@ const CALL_HOOKS: [&str; 2] = ["PreToolUse", "PermissionRequest"];
 
 /// What an answer says beyond the one call.
 #[derive(Debug, Default)]
-pub(super) struct Widening {
+pub(super) struct AnswerEffects {
     /// The answer as the agent gets it.
     pub(super) settlement: Option<Settlement>,
     /// The same call gets the same answer from now on.
@@ -80,14 +80,14 @@ impl Actor {
 
     /// Judges what an answer would let run, and takes out what the gateway stores itself. An answer that a
     /// rule forbids is refused, and the request stays open.
-    pub(super) fn widening(
+    pub(super) fn answer_effects(
         &self,
         raised: &PendingRequest,
         settlement: &Settlement,
         answer: &Answer,
-    ) -> Result<Widening, GatewayError> {
+    ) -> Result<AnswerEffects, GatewayError> {
         if raised.asker != Asker::Agent {
-            return Ok(Widening::default());
+            return Ok(AnswerEffects::default());
         }
         match (raised.kind, answer) {
             (
@@ -99,17 +99,21 @@ impl Actor {
                     self.check_changed(raised, &changed)?;
                 }
                 let takes_updates = self.plan.dialect.capabilities().permission_updates;
-                let mut widening = Widening { remember: *always, ..Widening::default() };
+                let mut effects = AnswerEffects { remember: *always, ..AnswerEffects::default() };
                 let mut told = Settlement { remember: None, ..settlement.clone() };
                 if let Some(list) = updated_permissions.as_ref().filter(|_| takes_updates) {
                     let list = PermissionUpdate::list(list)?;
-                    told.updated_permissions = self.updates(raised, &list, &mut widening)?;
+                    told.updated_permissions = self.updates(raised, &list, &mut effects)?;
                 }
-                Ok(Widening { settlement: Some(told), ..widening })
+                Ok(AnswerEffects { settlement: Some(told), ..effects })
             }
             (RequestKind::Permission, Answer::Deny { always, .. }) => {
                 let told = Settlement { remember: None, ..settlement.clone() };
-                Ok(Widening { settlement: Some(told), remember: *always, ..Widening::default() })
+                Ok(AnswerEffects {
+                    settlement: Some(told),
+                    remember: *always,
+                    ..AnswerEffects::default()
+                })
             }
             (RequestKind::Hook, Answer::Allow { .. } | Answer::HookOutput(_)) => {
                 self.hook_widening(raised, settlement, answer)
@@ -118,7 +122,7 @@ impl Actor {
                 let event = event_name(raised.input.as_ref());
                 let is_call = event.is_some_and(|event| CALL_HOOKS.contains(&event.as_str()));
                 let standing = is_call.then_some(Standing::Denied);
-                Ok(Widening { standing, ..Widening::default() })
+                Ok(AnswerEffects { standing, ..AnswerEffects::default() })
             }
             (
                 RequestKind::Permission
@@ -127,28 +131,28 @@ impl Actor {
                 | RequestKind::Mcp
                 | RequestKind::Other,
                 _,
-            ) => Ok(Widening::default()),
+            ) => Ok(AnswerEffects::default()),
         }
     }
 
     /// Applies what the answer says for the rest of the session, after the agent got it. Returns the
     /// reasons to report.
-    pub(super) fn widen(
+    pub(super) fn apply_answer_effects(
         &mut self,
         raised: &PendingRequest,
-        widening: &Widening,
+        effects: &AnswerEffects,
         allow: bool,
     ) -> Vec<String> {
         let mut kept = Vec::new();
-        if widening.remember {
-            let call = widening.call.as_ref().unwrap_or(raised);
+        if effects.remember {
+            let call = effects.call.as_ref().unwrap_or(raised);
             kept.push(self.core.policy.remember(&asked(call), allow, &OnDisk));
         }
-        for (rule, allow) in &widening.rules {
+        for (rule, allow) in &effects.rules {
             let added = self.core.policy.add(rule, *allow);
             kept.push(added.unwrap_or_else(|why| why));
         }
-        if let Some(mode) = widening.mode.clone() {
+        if let Some(mode) = effects.mode.clone() {
             let change = Configure { permission_mode: Some(mode.clone()), ..Configure::default() };
             match self.configure(NOBODY, change) {
                 // The agent may ask again before it has confirmed the change.
@@ -205,17 +209,17 @@ impl Actor {
         raised: &PendingRequest,
         settlement: &Settlement,
         answer: &Answer,
-    ) -> Result<Widening, GatewayError> {
+    ) -> Result<AnswerEffects, GatewayError> {
         let told = raised.input.as_ref().and_then(|input| input.read::<Told>().ok());
-        let Some(told) = told else { return Ok(Widening::default()) };
+        let Some(told) = told else { return Ok(AnswerEffects::default()) };
         let event = told.hook_event_name.as_str();
         let agent = self.plan.agent.as_str();
         let Reply::Output(output) = hooks::reply(agent, Some(event), answer.clone())? else {
-            return Ok(Widening::default());
+            return Ok(AnswerEffects::default());
         };
         let read = hooks::Output::read(&output)?;
         if !CALL_HOOKS.contains(&event) {
-            return Ok(Widening::default());
+            return Ok(AnswerEffects::default());
         }
         let (denies, allows) = (read.denies(), read.may_allow());
         let changed = read.updated_input().cloned();
@@ -239,9 +243,9 @@ impl Actor {
             (false, true) if event == "PermissionRequest" => Some(Standing::Allowed),
             (false, _) => None,
         };
-        let mut widening = Widening { standing, ..Widening::default() };
-        let Some(updates) = read.updates() else { return Ok(widening) };
-        let rest = self.updates(&call, updates, &mut widening)?;
+        let mut effects = AnswerEffects { standing, ..AnswerEffects::default() };
+        let Some(updates) = read.updates() else { return Ok(effects) };
+        let rest = self.updates(&call, updates, &mut effects)?;
         let told = Settlement {
             behavior: None,
             updated_input: None,
@@ -249,7 +253,7 @@ impl Actor {
             hook_output: Some(hooks::Output::with_updates(&output, rest)?),
             ..settlement.clone()
         };
-        Ok(Widening { settlement: Some(told), call: Some(call), ..widening })
+        Ok(AnswerEffects { settlement: Some(told), call: Some(call), ..effects })
     }
 
     /// Takes out of a list of updates what the gateway stores itself: rules of this session and the mode.
@@ -258,7 +262,7 @@ impl Actor {
         &self,
         raised: &PendingRequest,
         updates: &[PermissionUpdate],
-        widening: &mut Widening,
+        effects: &mut AnswerEffects,
     ) -> Result<Option<Json<'static>>, GatewayError> {
         // What was shown, and what would be shown now: a symlink may have changed since.
         let now = self.core.policy.always(&asked(raised), &OnDisk).suggestion;
@@ -274,7 +278,7 @@ impl Actor {
                     // "Always" means the call that was shown. The same text as a rule would allow more.
                     let are_shown = rules.iter().all(|rule| suggested.contains(rule));
                     if allow && !rules.is_empty() && are_shown {
-                        widening.remember = true;
+                        effects.remember = true;
                         continue;
                     }
                     if allow && self.callers.current().is_limited {
@@ -284,12 +288,12 @@ impl Actor {
                         let text = rule.text();
                         // Try on a copy whether the rule can be kept.
                         self.core.policy.clone().add(&text, allow).map_err(invalid)?;
-                        widening.rules.push((text, allow));
+                        effects.rules.push((text, allow));
                     }
                 }
                 Change::SetMode(mode) => {
                     let mode = mode.ok_or_else(|| invalid("setMode needs a mode"))?;
-                    widening.mode = Some(mode.to_owned());
+                    effects.mode = Some(mode.to_owned());
                 }
                 Change::Other => native.push(update.given()),
             }

@@ -142,14 +142,16 @@ impl Actor {
         if self.is_hook(id) {
             return self.settle_hook(call, &raised, answer, settlement.message.as_deref());
         }
-        let widening = self.widening(&raised, settlement, &answer)?;
-        self.pass_on(call, &raised, &answer, widening.settlement.as_ref().unwrap_or(settlement))?;
-        if let (Some(tool), Some(standing)) = (&raised.tool_use_id, widening.standing) {
+        let effects = self.answer_effects(&raised, settlement, &answer)?;
+        self.pass_on(call, &raised, &answer, effects.settlement.as_ref().unwrap_or(settlement))?;
+        if let (Some(tool), Some(standing)) = (&raised.tool_use_id, effects.standing) {
             self.core.stands(tool, standing);
         }
         let (outcome, updated) = outcome(&raised, &answer, failed.is_some());
         let mut reason = settlement.message.clone().or_else(|| settlement.error.clone());
-        let kept = self.widen(&raised, &widening, outcome != RequestOutcome::Denied).join(", ");
+        let kept = self
+            .apply_answer_effects(&raised, &effects, outcome != RequestOutcome::Denied)
+            .join(", ");
         if !kept.is_empty() {
             reason = Some(reason.map_or(kept.clone(), |reason| format!("{reason} ({kept})")));
         }
