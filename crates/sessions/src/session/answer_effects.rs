@@ -41,7 +41,7 @@ pub(super) struct AnswerEffects {
 
 /// The input of a hook for a tool call.
 #[derive(Deserialize)]
-struct Told {
+struct ToolHookInput {
     hook_event_name: String,
     #[serde(default)]
     tool_name: Option<String>,
@@ -100,17 +100,17 @@ impl Actor {
                 }
                 let takes_updates = self.plan.dialect.capabilities().permission_updates;
                 let mut effects = AnswerEffects { remember: *always, ..AnswerEffects::default() };
-                let mut told = Settlement { remember: None, ..settlement.clone() };
+                let mut for_agent = Settlement { remember: None, ..settlement.clone() };
                 if let Some(list) = updated_permissions.as_ref().filter(|_| takes_updates) {
                     let list = PermissionUpdate::list(list)?;
-                    told.updated_permissions = self.updates(raised, &list, &mut effects)?;
+                    for_agent.updated_permissions = self.updates(raised, &list, &mut effects)?;
                 }
-                Ok(AnswerEffects { settlement: Some(told), ..effects })
+                Ok(AnswerEffects { settlement: Some(for_agent), ..effects })
             }
             (RequestKind::Permission, Answer::Deny { always, .. }) => {
-                let told = Settlement { remember: None, ..settlement.clone() };
+                let for_agent = Settlement { remember: None, ..settlement.clone() };
                 Ok(AnswerEffects {
-                    settlement: Some(told),
+                    settlement: Some(for_agent),
                     remember: *always,
                     ..AnswerEffects::default()
                 })
@@ -210,9 +210,9 @@ impl Actor {
         settlement: &Settlement,
         answer: &Answer,
     ) -> Result<AnswerEffects, GatewayError> {
-        let told = raised.input.as_ref().and_then(|input| input.read::<Told>().ok());
-        let Some(told) = told else { return Ok(AnswerEffects::default()) };
-        let event = told.hook_event_name.as_str();
+        let hook = raised.input.as_ref().and_then(|input| input.read::<ToolHookInput>().ok());
+        let Some(hook) = hook else { return Ok(AnswerEffects::default()) };
+        let event = hook.hook_event_name.as_str();
         let agent = self.plan.agent.as_str();
         let Reply::Output(output) = hooks::reply(agent, Some(event), answer.clone())? else {
             return Ok(AnswerEffects::default());
@@ -225,8 +225,8 @@ impl Actor {
         let changed = read.updated_input().cloned();
         let call = PendingRequest {
             kind: RequestKind::Permission,
-            tool_name: told.tool_name,
-            input: told.tool_input,
+            tool_name: hook.tool_name,
+            input: hook.tool_input,
             ..raised.clone()
         };
         let shown = call.clone();
@@ -246,14 +246,14 @@ impl Actor {
         let mut effects = AnswerEffects { standing, ..AnswerEffects::default() };
         let Some(updates) = read.updates() else { return Ok(effects) };
         let rest = self.updates(&call, updates, &mut effects)?;
-        let told = Settlement {
+        let for_agent = Settlement {
             behavior: None,
             updated_input: None,
             updated_permissions: None,
             hook_output: Some(hooks::Output::with_updates(&output, rest)?),
             ..settlement.clone()
         };
-        Ok(AnswerEffects { settlement: Some(told), call: Some(call), ..effects })
+        Ok(AnswerEffects { settlement: Some(for_agent), call: Some(call), ..effects })
     }
 
     /// Takes out of a list of updates what the gateway stores itself: rules of this session and the mode.

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::super::core::Core;
 use super::input::{Before, Input, ToolCall};
 use super::output::{Decision, Output};
-use super::{Held, HookEvent, Purpose, TOOL_LIMIT, UNASKED};
+use super::{HeldRequest, HookEvent, Purpose, TOOL_LIMIT, UNASKED};
 
 impl Core {
     pub(super) fn tool_started(&mut self, id: String, call: ToolCall) {
@@ -108,7 +108,7 @@ impl Core {
             Before::Raised(number) if is_same => {
                 if let Some(occasion) = self.hooks.occasions.get_mut(&number) {
                     let request = request.clone().into_owned();
-                    let held = Held { request, agent: call.agent.clone() };
+                    let held = HeldRequest { request, agent: call.agent.clone() };
                     occasion.purpose = Purpose::Permission(Box::new(held));
                     self.carry(draft.native, "the permission waits for hooks");
                     return None;
@@ -120,7 +120,7 @@ impl Core {
         if !self.hooks.wants(HookEvent::PreToolUse, &call.names()) {
             return Some(draft);
         }
-        let held = Held { request: request.clone().into_owned(), agent: call.agent.clone() };
+        let held = HeldRequest { request: request.clone().into_owned(), agent: call.agent.clone() };
         let purpose = Purpose::Permission(Box::new(held));
         let input = call.told(id.as_deref());
         self.raise_tool(HookEvent::PreToolUse, &call, input, purpose, draft.native);

@@ -9,7 +9,9 @@ use agentwire_protocol::{EventKind, Json, Native, Text};
 use super::super::core::Core;
 use super::super::pending_request::PendingRequest;
 use super::input::{Input, ToolCall};
-use super::{Held, HookCall, HookEvent, Occasion, Phase, Purpose, TELLING_LIMIT, TOOL_LIMIT};
+use super::{
+    HeldRequest, HookCall, HookEvent, Occasion, Phase, Purpose, TELLING_LIMIT, TOOL_LIMIT,
+};
 
 struct Raise<'r> {
     event: HookEvent,
@@ -163,7 +165,7 @@ impl Core {
     }
 
     /// Reports a permission that was held back.
-    pub(super) fn release(&mut self, held: Held) {
+    pub(super) fn release(&mut self, held: HeldRequest) {
         self.take(Draft { agent: held.agent, kind: held.request.into(), native: None });
     }
 
