@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 pub use self::cursor::Cursor;
 pub(crate) use self::cursor::MUCH_READ;
 use self::live::Live;
-use self::writer::{Pending, Shared, Told};
+use self::writer::{AppendNotify, PendingAppend, Shared};
 use crate::budget::Budget;
 use crate::metrics::Figures;
 use crate::store::{Append, Store, StoreError};
@@ -136,27 +136,32 @@ impl LogWriter {
         self.submit_telling(append, |_| ())
     }
 
-    /// The same. `told` is called with the result, after this resolves and before a cursor returns any of
+    /// The same. `on_result` is called with the result, after this resolves and before a cursor returns any of
     /// the events. Anyone it notifies finds the events in the log. It must not wait for anything, nor read
     /// the log.
     pub fn submit_telling(
         &self,
         append: Append,
-        told: impl FnOnce(Result<(), &StoreError>) + Send + 'static,
+        on_result: impl FnOnce(Result<(), &StoreError>) + Send + 'static,
     ) -> Committed {
-        let told = Box::new(told);
+        let on_result = Box::new(on_result);
         let (done, committed) = oneshot::channel();
         let refused = |why| {
             StoreError::Failed(format!("failed to append to session {}: {why}", self.live.session))
         };
         if append.record.summary.id != self.live.session {
-            Told { told, done }.refuse(&refused("the record belongs to another session"));
+            AppendNotify { on_result, done }
+                .refuse(&refused("the record belongs to another session"));
         } else if self.live.under_way.swap(true, Ordering::AcqRel) {
-            Told { told, done }.refuse(&refused("its last append is not durable yet"));
+            AppendNotify { on_result, done }.refuse(&refused("its last append is not durable yet"));
         } else {
             // A refused job is dropped, and its future with it.
             let live = Arc::clone(&self.live);
-            self.log.shared.append(Box::new(Pending { live, append, told: Told { told, done } }));
+            self.log.shared.append(Box::new(PendingAppend {
+                live,
+                append,
+                notify: AppendNotify { on_result, done },
+            }));
         }
         Committed(committed)
     }

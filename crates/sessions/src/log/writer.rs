@@ -58,27 +58,27 @@ struct State {
 }
 
 pub(super) enum Job {
-    Append(Box<Pending>),
+    Append(Box<PendingAppend>),
     /// The session is no longer live here.
     Close(Arc<Live>),
 }
 
 /// The appends of one transaction.
-type Group = VecDeque<Box<Pending>>;
+type Group = VecDeque<Box<PendingAppend>>;
 
-pub(super) struct Pending {
+pub(super) struct PendingAppend {
     pub(super) live: Arc<Live>,
     pub(super) append: Append,
-    pub(super) told: Told,
+    pub(super) notify: AppendNotify,
 }
 
-type Hears = dyn FnOnce(Result<(), &StoreError>) + Send;
+type OnResult = dyn FnOnce(Result<(), &StoreError>) + Send;
 
 /// Who is notified of an append's result.
-pub(super) struct Told {
+pub(super) struct AppendNotify {
     /// Others; called before the events become visible.
-    pub(super) told: Box<Hears>,
-    /// The submitter; notified before `told`.
+    pub(super) on_result: Box<OnResult>,
+    /// The submitter; notified before `on_result`.
     pub(super) done: oneshot::Sender<Result<(), StoreError>>,
 }
 
@@ -153,7 +153,7 @@ impl Shared {
 
     /// Queues an append, or writes it directly if it is small and the log is idle. An append after the log
     /// is closed is dropped.
-    pub(super) fn append(&self, pending: Box<Pending>) {
+    pub(super) fn append(&self, pending: Box<PendingAppend>) {
         let mut state = lock(&self.state);
         if state.closing {
             return;
@@ -177,7 +177,7 @@ impl Shared {
 
     /// Writes one append without the thread, which saves two thread switches when little happens. Returns
     /// the append if it was not written: that would take longer than the disk itself, or it failed.
-    fn append_at_once(&self, pending: Box<Pending>) -> Option<Box<Pending>> {
+    fn append_at_once(&self, pending: Box<PendingAppend>) -> Option<Box<PendingAppend>> {
         let begun = Instant::now();
         match self.store.append_at_once(&pending.append) {
             None | Some(Err(_)) => Some(pending),
@@ -243,7 +243,7 @@ impl Shared {
     }
 
     /// Counts an append as no longer queued.
-    fn leave(&self, pending: &Pending) {
+    fn leave(&self, pending: &PendingAppend) {
         self.figures.queue_appends.add(-1);
         self.figures.queue_bytes.add(-pending.bytes());
     }
@@ -353,7 +353,7 @@ impl Shared {
     }
 }
 
-impl Pending {
+impl PendingAppend {
     fn bytes(&self) -> i64 {
         let bytes = self.append.batch.as_ref().map_or(0, |batch| batch.lines.len());
         i64::try_from(bytes).unwrap_or(i64::MAX)
@@ -361,25 +361,25 @@ impl Pending {
 
     fn publish(self, tails: &mut Tails) {
         let is_whole = self.append.record.summary.state == SessionState::Ended;
-        let Self { live, append, told: Told { told, done } } = self;
+        let Self { live, append, notify: AppendNotify { on_result, done } } = self;
         tails.publish(&live, append.batch, is_whole, || {
             // The submitter is notified first, unless it is gone.
             live.under_way.store(false, Ordering::Release);
             let _ = done.send(Ok(()));
-            told(Ok(()));
+            on_result(Ok(()));
         });
     }
 
     fn refuse(self, error: &StoreError) {
         self.live.under_way.store(false, Ordering::Release);
-        self.told.refuse(error);
+        self.notify.refuse(error);
     }
 }
 
-impl Told {
+impl AppendNotify {
     pub(super) fn refuse(self, error: &StoreError) {
         let _ = self.done.send(Err(error.clone()));
-        (self.told)(Err(error));
+        (self.on_result)(Err(error));
     }
 }
 
