@@ -136,8 +136,8 @@ impl LogWriter {
         self.submit_telling(append, |_| ())
     }
 
-    /// The same. `on_result` is called with the result, after this resolves and before a cursor returns any of
-    /// the events. Anyone it notifies finds the events in the log. It must not wait for anything, nor read
+    /// The same. `on_result` is called with the result, after this resolves and before a cursor returns any
+    /// of the events. Anyone it notifies finds the events in the log. It must not wait for anything, nor read
     /// the log.
     pub fn submit_telling(
         &self,

@@ -83,7 +83,7 @@ pub fn veil(settings: &Settings, agent: AgentType, files: Option<&Path>) -> Veil
     Veil {
         hidden: hidden.map(absolute).collect(),
         shown: shown.into_iter().map(absolute).collect(),
-        known: Vec::new(),
+        identities: Vec::new(),
     }
 }
 

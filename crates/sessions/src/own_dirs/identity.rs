@@ -14,7 +14,7 @@ use rustix::fs::{Mode, OFlags};
 
 use super::{Place, identity, places};
 use crate::Settings;
-use crate::process::Known;
+use crate::process::FileIdentity;
 
 /// The directories, each held open: while it is, no other directory can get its inode number.
 #[derive(Debug, Default)]
@@ -47,21 +47,21 @@ impl Kept {
     /// The identities of the directories, and of those `hidden` paths that lie directly in one. They are
     /// taken from the open handles, not from what the paths lead to now; the code that hides the paths
     /// compares them.
-    pub fn known(&self, hidden: &[PathBuf]) -> Vec<Known> {
+    pub fn identities(&self, hidden: &[PathBuf]) -> Vec<FileIdentity> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let own = kept.iter().filter_map(|(place, held)| {
-            Some(Known::of(place.path.clone(), &held.metadata().ok()?))
+            Some(FileIdentity::of(place.path.clone(), &held.metadata().ok()?))
         });
         let files = hidden.iter().filter_map(|path| {
             let (above, name) = (path.parent()?, path.file_name()?);
             let (_, directory) = kept.iter().find(|(place, _)| place.path == above)?;
             let flags = HELD | OFlags::CLOEXEC;
             let file = rustix::fs::openat(directory, name, flags, Mode::empty()).ok()?;
-            Some(Known::of(path.clone(), &File::from(file).metadata().ok()?))
+            Some(FileIdentity::of(path.clone(), &File::from(file).metadata().ok()?))
         });
-        let own: Vec<Known> = own.collect();
-        let is_new = |file: &Known| own.iter().all(|known| known.path != file.path);
-        let files: Vec<Known> = files.filter(is_new).collect();
+        let own: Vec<FileIdentity> = own.collect();
+        let is_new = |file: &FileIdentity| own.iter().all(|known| known.path != file.path);
+        let files: Vec<FileIdentity> = files.filter(is_new).collect();
         own.into_iter().chain(files).collect()
     }
 
@@ -113,13 +113,14 @@ mod tests {
         assert_eq!(kept.check(&settings), Ok(()));
         let hidden = [path("data/key"), path("data")];
         fs::write(path("data/key"), "k").expect("a file");
-        let known =
-            |path: PathBuf| Known::of(path.clone(), &fs::metadata(path).expect("it is there"));
+        let known = |path: PathBuf| {
+            FileIdentity::of(path.clone(), &fs::metadata(path).expect("it is there"))
+        };
         let all = [path("data"), path("run/agentwire"), path("data/key")].map(known);
-        assert_eq!(kept.known(&hidden), all);
+        assert_eq!(kept.identities(&hidden), all);
         fs::rename(path("run"), path("away")).expect("it moves");
         // Identities do not depend on what the paths lead to.
-        assert_eq!(kept.known(&hidden), all);
+        assert_eq!(kept.identities(&hidden), all);
         let refused = kept.check(&settings).expect_err("it was moved").message;
         assert!(
             refused.contains("operator's token") && refused.contains("run/agentwire"),

@@ -29,18 +29,18 @@ pub struct Veil {
     /// Directories inside these that stay visible.
     pub shown: Vec<PathBuf>,
     /// What must be at these paths. If anything else is there, or nothing, the process does not start.
-    pub known: Vec<Known>,
+    pub identities: Vec<FileIdentity>,
 }
 
 /// The identity of a file or directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Known {
+pub struct FileIdentity {
     pub path: PathBuf,
     pub device: u64,
     pub inode: u64,
 }
 
-impl Known {
+impl FileIdentity {
     /// The identity of an open file, with the path where it should be.
     pub fn of(path: PathBuf, held: &fs::Metadata) -> Self {
         Self { path, device: held.dev(), inode: held.ino() }
@@ -101,7 +101,10 @@ fn draw(veil: &Veil) -> io::Result<()> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
         | OpenTreeFlags::AT_RECURSIVE;
-    if !veil.known.iter().all(|known| fs::metadata(&known.path).is_ok_and(|found| known.is(&found)))
+    if !veil
+        .identities
+        .iter()
+        .all(|known| fs::metadata(&known.path).is_ok_and(|found| known.is(&found)))
     {
         return Err(Errno::STALE.into());
     }
@@ -129,8 +132,9 @@ fn draw(veil: &Veil) -> io::Result<()> {
     for path in emptied {
         mount_remount(path.as_path(), sealed() | MountFlags::RDONLY, "")?;
     }
-    let is_seen = |known: &Known| fs::metadata(&known.path).is_ok_and(|found| known.is(&found));
-    let hidden = veil.known.iter().filter(|known| veil.hidden.contains(&known.path));
+    let is_seen =
+        |known: &FileIdentity| fs::metadata(&known.path).is_ok_and(|found| known.is(&found));
+    let hidden = veil.identities.iter().filter(|known| veil.hidden.contains(&known.path));
     match hidden.into_iter().any(is_seen) {
         true => Err(Errno::STALE.into()),
         false => Ok(()),
@@ -148,7 +152,7 @@ struct Hidden {
 fn outermost(veil: &Veil) -> io::Result<Vec<Hidden>> {
     let mut found = Vec::new();
     for path in &veil.hidden {
-        let known = veil.known.iter().find(|known| known.path == *path);
+        let known = veil.identities.iter().find(|known| known.path == *path);
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let held = match rustix::fs::open(path, flags, Mode::empty()) {
             Ok(held) => held,

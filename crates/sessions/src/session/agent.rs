@@ -250,7 +250,7 @@ impl Plan {
         if self.is_namespace() {
             self.kept.check(&self.settings)?;
             // The directories may be moved before the keeper hides them, so the keeper checks again.
-            spawn.veil.known = self.kept.known(&spawn.veil.hidden);
+            spawn.veil.identities = self.kept.identities(&spawn.veil.hidden);
         }
         self.check_visible(&spawn)?;
         let Ok(process) = timeout(START, self.contain.spawn(spawn)).await else {
