@@ -56,7 +56,7 @@ pub struct Hub {
 
 struct Shared {
     settings: Arc<Settings>,
-    kept: Arc<own_dirs::Kept>,
+    pinned_dirs: Arc<own_dirs::PinnedDirs>,
     log: EventLog,
     owner: Option<Owner>,
     contain: Arc<Contain>,
@@ -109,7 +109,7 @@ impl Hub {
             shared: Arc::new(Shared {
                 log: EventLog::within(store, Budget::new(settings.in_flight())),
                 places: Arc::new(Semaphore::new(settings.sessions())),
-                kept: Arc::new(own_dirs::Kept::new(&settings)),
+                pinned_dirs: Arc::new(own_dirs::PinnedDirs::new(&settings)),
                 settings: Arc::new(settings),
                 owner,
                 contain: Arc::new(contain),

@@ -188,7 +188,7 @@ impl Hub {
         let looked = given.clone();
         let working = look(&given, move |_here| {
             let working = directory(&looked)?;
-            own_dirs::check(Path::new(&working), &own_dirs::places(&settings))?;
+            own_dirs::check(Path::new(&working), &own_dirs::all(&settings))?;
             Ok::<_, GatewayError>(working)
         });
         let working = working.await??;
@@ -201,7 +201,7 @@ impl Hub {
                 (Some(_) | None, _) => Path::new(&working).join(further),
             };
             let (settings, looked) = (Arc::clone(&self.shared.settings), further.clone());
-            look(&further, move |_here| own_dirs::check(&looked, &own_dirs::places(&settings)))
+            look(&further, move |_here| own_dirs::check(&looked, &own_dirs::all(&settings)))
                 .await??;
         }
         config.working_directory = Some(working);

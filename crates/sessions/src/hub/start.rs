@@ -103,7 +103,7 @@ impl Hub {
             command: self.command(agent),
             contain: Arc::clone(&self.shared.contain),
             settings: Arc::clone(&self.shared.settings),
-            kept: Arc::clone(&self.shared.kept),
+            pinned_dirs: Arc::clone(&self.shared.pinned_dirs),
             budget: self.shared.log.budget().clone(),
         };
         let policy = Policy::new(dialect.tools(), &config, std::env::home_dir().as_deref())?

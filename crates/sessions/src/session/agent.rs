@@ -62,7 +62,7 @@ pub(crate) struct Plan {
     pub(crate) contain: Arc<Contain>,
     pub(crate) settings: Arc<Settings>,
     /// Directories that are hidden from agents.
-    pub(crate) kept: Arc<own_dirs::Kept>,
+    pub(crate) pinned_dirs: Arc<own_dirs::PinnedDirs>,
     /// Replacements that the agent starts for MCP servers that the client hosts and the agent cannot reach.
     pub(crate) offers: BTreeMap<String, McpServer>,
     /// The budget that large lines are counted against.
@@ -248,9 +248,9 @@ impl Plan {
         }
         spawn.veil = own_dirs::veil(&self.settings, self.agent, files.directory());
         if self.is_namespace() {
-            self.kept.check(&self.settings)?;
+            self.pinned_dirs.check(&self.settings)?;
             // The directories may be moved before the keeper hides them, so the keeper checks again.
-            spawn.veil.identities = self.kept.identities(&spawn.veil.hidden);
+            spawn.veil.identities = self.pinned_dirs.identities(&spawn.veil.hidden);
         }
         self.check_visible(&spawn)?;
         let Ok(process) = timeout(START, self.contain.spawn(spawn)).await else {

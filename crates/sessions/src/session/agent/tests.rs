@@ -22,7 +22,7 @@ async fn start(script: &str, directory: &std::path::Path) -> Running {
         contain: Arc::new(
             Contain::probe(None, ContainmentChoice::Auto).await.expect("a process group"),
         ),
-        kept: Arc::default(),
+        pinned_dirs: Arc::default(),
         settings: Arc::default(),
         offers: BTreeMap::new(),
         budget: Budget::default(),

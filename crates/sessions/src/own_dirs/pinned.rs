@@ -12,30 +12,30 @@ use std::sync::{Mutex, PoisonError};
 use agentwire_protocol::{ErrorCode, GatewayError};
 use rustix::fs::{Mode, OFlags};
 
-use super::{Place, identity, places};
+use super::{OwnDir, all, identity};
 use crate::Settings;
 use crate::process::FileIdentity;
 
 /// The directories, each held open: while it is, no other directory can get its inode number.
 #[derive(Debug, Default)]
-pub struct Kept(Mutex<Vec<(Place, File)>>);
+pub struct PinnedDirs(Mutex<Vec<(OwnDir, File)>>);
 
-impl Kept {
+impl PinnedDirs {
     pub fn new(settings: &Settings) -> Self {
-        let kept = Self::default();
-        kept.note(settings);
-        kept
+        let pinned = Self::default();
+        pinned.note(settings);
+        pinned
     }
 
     /// Refuses if one of the directories was moved. Adds those that were created since.
     pub fn check(&self, settings: &Settings) -> Result<(), GatewayError> {
         self.note(settings);
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let moved = kept.iter().find(|(place, held)| {
+        let pinned = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let moved = pinned.iter().find(|(dir, held)| {
             let held = held.metadata().ok().map(|held| (held.dev(), held.ino()));
-            identity(&place.path) != held
+            identity(&dir.path) != held
         });
-        let Some((Place { what, path }, _)) = moved else { return Ok(()) };
+        let Some((OwnDir { what, path }, _)) = moved else { return Ok(()) };
         let path = path.display();
         let message = format!(
             "failed to start the agent: agentwire stores its {what} in {path}, but that directory or one \
@@ -48,13 +48,13 @@ impl Kept {
     /// taken from the open handles, not from what the paths lead to now; the code that hides the paths
     /// compares them.
     pub fn identities(&self, hidden: &[PathBuf]) -> Vec<FileIdentity> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = kept.iter().filter_map(|(place, held)| {
-            Some(FileIdentity::of(place.path.clone(), &held.metadata().ok()?))
+        let pinned = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = pinned.iter().filter_map(|(dir, held)| {
+            Some(FileIdentity::of(dir.path.clone(), &held.metadata().ok()?))
         });
         let files = hidden.iter().filter_map(|path| {
             let (above, name) = (path.parent()?, path.file_name()?);
-            let (_, directory) = kept.iter().find(|(place, _)| place.path == above)?;
+            let (_, directory) = pinned.iter().find(|(dir, _)| dir.path == above)?;
             let flags = HELD | OFlags::CLOEXEC;
             let file = rustix::fs::openat(directory, name, flags, Mode::empty()).ok()?;
             Some(FileIdentity::of(path.clone(), &File::from(file).metadata().ok()?))
@@ -67,16 +67,16 @@ impl Kept {
 
     fn note(&self, settings: &Settings) {
         let secrets = settings.secrets.iter().filter_map(|file| file.parent());
-        let secrets = secrets.map(|path| Place { what: "secrets", path: path.to_owned() });
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let secrets = secrets.map(|path| OwnDir { what: "secrets", path: path.to_owned() });
+        let mut pinned = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // A deleted directory has nothing left to hide; another may take its place.
-        kept.retain(|(_, held)| held.metadata().is_ok_and(|held| held.nlink() > 0));
-        for place in places(settings).into_iter().chain(secrets) {
-            let path = std::path::absolute(&place.path).unwrap_or_else(|_| place.path.clone());
-            if !kept.iter().any(|(known, _)| known.path == path)
+        pinned.retain(|(_, held)| held.metadata().is_ok_and(|held| held.nlink() > 0));
+        for dir in all(settings).into_iter().chain(secrets) {
+            let path = std::path::absolute(&dir.path).unwrap_or_else(|_| dir.path.clone());
+            if !pinned.iter().any(|(known, _)| known.path == path)
                 && let Some(held) = held(&path)
             {
-                kept.push((Place { path, ..place }, held));
+                pinned.push((OwnDir { path, ..dir }, held));
             }
         }
     }
@@ -106,38 +106,38 @@ mod tests {
             fs::create_dir_all(path(name)).expect("a directory");
         }
         let settings = Settings { data_dir: path("data"), ..Settings::default() };
-        let kept = Kept::new(&settings);
+        let pinned = PinnedDirs::new(&settings);
         // The token's directory is added later.
         let text = serde_json::json!({ "digest": "d", "file": path("run/agentwire/token") });
         fs::write(path("data").join(super::super::SECRET), text.to_string()).expect("a file");
-        assert_eq!(kept.check(&settings), Ok(()));
+        assert_eq!(pinned.check(&settings), Ok(()));
         let hidden = [path("data/key"), path("data")];
         fs::write(path("data/key"), "k").expect("a file");
         let known = |path: PathBuf| {
             FileIdentity::of(path.clone(), &fs::metadata(path).expect("it is there"))
         };
         let all = [path("data"), path("run/agentwire"), path("data/key")].map(known);
-        assert_eq!(kept.identities(&hidden), all);
+        assert_eq!(pinned.identities(&hidden), all);
         fs::rename(path("run"), path("away")).expect("it moves");
         // Identities do not depend on what the paths lead to.
-        assert_eq!(kept.identities(&hidden), all);
-        let refused = kept.check(&settings).expect_err("it was moved").message;
+        assert_eq!(pinned.identities(&hidden), all);
+        let refused = pinned.check(&settings).expect_err("it was moved").message;
         assert!(
             refused.contains("operator's token") && refused.contains("run/agentwire"),
             "{refused}"
         );
         // Another directory in its place is not the same.
         fs::create_dir_all(path("run/agentwire")).expect("a directory");
-        assert!(kept.check(&settings).is_err());
+        assert!(pinned.check(&settings).is_err());
         fs::remove_dir_all(path("run")).expect("it goes");
         fs::rename(path("away"), path("run")).expect("it moves back");
-        assert_eq!(kept.check(&settings), Ok(()));
+        assert_eq!(pinned.check(&settings), Ok(()));
         fs::remove_dir_all(path("run")).expect("it goes");
-        assert_eq!(kept.check(&settings), Ok(()));
+        assert_eq!(pinned.check(&settings), Ok(()));
         fs::create_dir_all(path("run/agentwire")).expect("a directory");
-        assert_eq!(kept.check(&settings), Ok(()));
+        assert_eq!(pinned.check(&settings), Ok(()));
         // A moved data directory is refused too: its file would say where the token is.
         fs::rename(path("data"), path("elsewhere")).expect("it moves");
-        assert!(kept.check(&settings).is_err());
+        assert!(pinned.check(&settings).is_err());
     }
 }
