@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use self::listen::Door;
 use self::outbox::Outbox;
-use self::socket_dir::Place;
+use self::socket_dir::SocketDir;
 use crate::budget::{Pool, Share};
 use crate::process::own_path;
 
@@ -38,7 +38,7 @@ pub(crate) struct Bridge {
     open: BTreeMap<String, OpenRequest>,
     heard: mpsc::Receiver<Heard>,
     _tasks: JoinSet<()>,
-    _place: Place,
+    _socket_dir: SocketDir,
 }
 
 struct OpenRequest {
@@ -87,12 +87,14 @@ impl Bridge {
             let message = format!("failed to offer the MCP servers that the client hosts: {error}");
             GatewayError::new(ErrorCode::StartFailed, message)
         };
-        let place = tokio::task::spawn_blocking(Place::new).await;
-        let place = place.map_err(|error| failed(&error))?.map_err(|error| failed(&error))?;
-        let listener = place.listen().and_then(UnixListener::from_std);
+        let socket_dir = tokio::task::spawn_blocking(SocketDir::new).await;
+        let socket_dir =
+            socket_dir.map_err(|error| failed(&error))?.map_err(|error| failed(&error))?;
+        let listener = socket_dir.listen().and_then(UnixListener::from_std);
         let listener = listener.map_err(|error| failed(&error))?;
         let executable = own_path(executable).map_err(|error| failed(&error))?;
-        let (Some(program), Some(socket)) = (executable.to_str(), place.socket().to_str()) else {
+        let (Some(program), Some(socket)) = (executable.to_str(), socket_dir.socket().to_str())
+        else {
             return Err(failed(&"a path is not UTF-8"));
         };
         let tokens: Vec<_> = servers.iter().map(|server| (token(), server.clone())).collect();
@@ -113,7 +115,7 @@ impl Bridge {
             open: BTreeMap::new(),
             heard,
             _tasks: tasks,
-            _place: place,
+            _socket_dir: socket_dir,
         };
         Ok((bridge, offers))
     }
