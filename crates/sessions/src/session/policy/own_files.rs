@@ -192,8 +192,8 @@ impl Look<'_> {
     }
 
     /// Whether a command may reach one of them from an unknown directory.
-    fn is_drifted_to(&self, said: &[&str], recurses: bool) -> bool {
-        let after = said.iter().scan(false, |moves, token| {
+    fn is_drifted_to(&self, tokens: &[&str], recurses: bool) -> bool {
+        let after = tokens.iter().scan(false, |moves, token| {
             let follows = *moves;
             *moves = MOVES.contains(token) || (*moves && token.starts_with('-'));
             Some((follows, token))
@@ -214,20 +214,20 @@ impl Look<'_> {
             return true;
         }
         let tokens = tokens(&text);
-        let mut said: Vec<&str> = tokens.iter().map(String::as_str).collect();
-        said.extend(call.words.iter().flatten().map(String::as_str));
-        let recurses = is_recursive(&said);
+        let mut tokens: Vec<&str> = tokens.iter().map(String::as_str).collect();
+        tokens.extend(call.words.iter().flatten().map(String::as_str));
+        let recurses = is_recursive(&tokens);
         let here = command.directory.as_deref().unwrap_or(".");
         if recurses && self.is_reached(here, true) {
             return true;
         }
-        let drifts = call.moved || said.iter().any(|token| MOVES.contains(token));
-        if drifts && self.is_drifted_to(&said, recurses) {
+        let drifts = call.moved || tokens.iter().any(|token| MOVES.contains(token));
+        if drifts && self.is_drifted_to(&tokens, recurses) {
             return true;
         }
-        let paths: Vec<&str> = said.iter().filter_map(|token| path_in(token)).collect();
+        let paths: Vec<&str> = tokens.iter().filter_map(|token| path_in(token)).collect();
         // A link may have any name.
-        let names = said.iter().filter(|token| !token.starts_with('-')).take(PATH_LIMIT);
+        let names = tokens.iter().filter(|token| !token.starts_with('-')).take(PATH_LIMIT);
         // Moving or copying into a directory above them touches none of them.
         let target = match call.words.as_deref() {
             Some([program, .., last]) if matches!(base(program), "cp" | "mv") => Some(last),
@@ -237,7 +237,7 @@ impl Look<'_> {
         paths.len() > PATH_LIMIT
             || names.chain(&paths).any(|path| self.is_reached(path, reaches(path)))
             || paths.iter().any(|path| self.is_matched(path))
-            || (call.words.is_none() && self.is_hinted_at(&text, &said))
+            || (call.words.is_none() && self.is_hinted_at(&text, &tokens))
     }
 
     /// The text with the home directory in place of its variable.
@@ -304,10 +304,13 @@ impl Look<'_> {
 
     /// Whether a text that is not parsed exactly has the last two names of one of them, or the last one in
     /// a path that may lead anywhere.
-    fn is_hinted_at(&self, text: &str, said: &[&str]) -> bool {
-        let names: Vec<String> =
-            said.iter().flat_map(|token| token.split(['/', ','])).map(str::to_lowercase).collect();
-        let moves = text.contains('$') || said.iter().any(|token| MOVES.contains(token));
+    fn is_hinted_at(&self, text: &str, tokens: &[&str]) -> bool {
+        let names: Vec<String> = tokens
+            .iter()
+            .flat_map(|token| token.split(['/', ',']))
+            .map(str::to_lowercase)
+            .collect();
+        let moves = text.contains('$') || tokens.iter().any(|token| MOVES.contains(token));
         self.own.iter().any(|own| {
             let own = lower(own);
             let name =
@@ -316,7 +319,7 @@ impl Look<'_> {
                 return false;
             };
             let in_path = || {
-                said.iter().any(|token| {
+                tokens.iter().any(|token| {
                     let is_relative = !token.starts_with(['/', '~']);
                     let token = token.to_lowercase();
                     is_relative && token.contains('/') && token.split('/').any(|name| name == last)
@@ -340,11 +343,11 @@ fn path_in(token: &str) -> Option<&str> {
     (is_path && !path.starts_with('-')).then_some(path)
 }
 
-fn is_recursive(said: &[&str]) -> bool {
+fn is_recursive(tokens: &[&str]) -> bool {
     let has_letter = |letters: &str| {
         let is_short = |token: &&&str| token.starts_with('-') && !token.starts_with("--");
-        said.iter().filter(is_short).any(|token| token.contains(|c| letters.contains(c)))
-            || said.iter().any(|token| {
+        tokens.iter().filter(is_short).any(|token| token.contains(|c| letters.contains(c)))
+            || tokens.iter().any(|token| {
                 // As in `grep -d rec` and `--dereference-recursive`.
                 let is_word = token.len() > 2 && "recurse".starts_with(token);
                 let is_long = token.starts_with("--rec") || token.contains("-recurs");
@@ -352,9 +355,9 @@ fn is_recursive(said: &[&str]) -> bool {
             })
     };
     let mut known =
-        RECURSIVE.iter().filter(|(program, _)| said.iter().any(|token| base(token) == *program));
+        RECURSIVE.iter().filter(|(program, _)| tokens.iter().any(|token| base(token) == *program));
     known.any(|(program, letters)| match *program {
-        "git" => said.iter().any(|token| matches!(*token, "--no-index" | "--work-tree")),
+        "git" => tokens.iter().any(|token| matches!(*token, "--no-index" | "--work-tree")),
         _ => letters.is_empty() || has_letter(letters),
     })
 }

@@ -127,14 +127,14 @@ pub(super) enum Mention {
 
 /// A command's text, split once for all rules.
 #[derive(Debug)]
-pub(super) struct Said {
+pub(super) struct CommandText {
     /// `None` if the text is too long to judge.
     tokens: Option<Vec<String>>,
     /// `None` if the command is not parsed exactly.
     hiding: Option<Hiding>,
 }
 
-impl Said {
+impl CommandText {
     /// Splits a command. `words` are its words, if it is parsed exactly.
     pub(super) fn new(text: &str, words: Option<&[String]>) -> Self {
         let tokens = (text.len() <= TEXT_LIMIT).then(|| tokens(text));
@@ -143,7 +143,7 @@ impl Said {
 
     /// Looks for a denied command anywhere in the text, whatever quotes and separators it has.
     pub(super) fn mentions(&self, denied: &[String]) -> Mention {
-        let Some(said) = &self.tokens else { return Mention::Possible };
+        let Some(text_tokens) = &self.tokens else { return Mention::Possible };
         let Some(program) = denied.first().and_then(|word| tokens(word).into_iter().next()) else {
             return Mention::None;
         };
@@ -157,18 +157,18 @@ impl Said {
         let doubt = if is_hiding { Mention::Possible } else { Mention::None };
         let denied = tokens(&denied.join(" "));
         let rest = denied.get(1..).unwrap_or_default();
-        let after = |at: usize| said.get(at + 1..).unwrap_or_default();
-        let starts = said.iter().enumerate().filter(|(_, token)| is_program(token));
+        let after = |at: usize| text_tokens.get(at + 1..).unwrap_or_default();
+        let starts = text_tokens.iter().enumerate().filter(|(_, token)| is_program(token));
         if starts.map(|(at, _)| after(at)).any(|after| after.starts_with(rest)) {
             return Mention::Plain;
         }
         // `git-push` is `git push`.
         let joined = rest.first().map(|word| format!("{program}-{word}"));
-        if joined.is_some_and(|joined| said.iter().any(|token| base(token) == joined)) {
+        if joined.is_some_and(|joined| text_tokens.iter().any(|token| base(token) == joined)) {
             return Mention::Possible;
         }
         // What follows a later mention also follows the first one.
-        let Some(first) = said.iter().position(resembles) else { return doubt };
+        let Some(first) = text_tokens.iter().position(resembles) else { return doubt };
         let mut later = after(first).iter();
         let mut wanted = rest.iter().filter(|word| !word.starts_with('-'));
         match wanted.all(|word| later.any(|token| token == word)) {
