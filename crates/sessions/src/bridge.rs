@@ -36,7 +36,7 @@ pub(crate) struct Bridge {
     connections: BTreeMap<u64, Connection>,
     /// Messages that wait for the client, by request id.
     open: BTreeMap<String, OpenRequest>,
-    heard: mpsc::Receiver<Heard>,
+    activity: mpsc::Receiver<RelayActivity>,
     _tasks: JoinSet<()>,
     _socket_dir: SocketDir,
 }
@@ -48,7 +48,7 @@ struct OpenRequest {
 }
 
 /// What happened at the socket.
-pub(crate) enum Heard {
+pub(crate) enum RelayActivity {
     /// The agent started one of the servers.
     Opened { connection: u64, to: Connection },
     /// The agent sent a message to a server.
@@ -106,14 +106,14 @@ impl Bridge {
         };
         let offers = tokens.iter().map(|(token, server)| (server.clone(), offer(token))).collect();
         // One message at a time: the rest wait in the pipe.
-        let (door, heard) = mpsc::channel(1);
+        let (door, activity) = mpsc::channel(1);
         let mut tasks = JoinSet::new();
         tasks.spawn(Door::new(tokens, door, pool, directory).open(listener));
         let bridge = Self {
             servers,
             connections: BTreeMap::new(),
             open: BTreeMap::new(),
-            heard,
+            activity,
             _tasks: tasks,
             _socket_dir: socket_dir,
         };
@@ -121,9 +121,9 @@ impl Bridge {
     }
 
     /// Waits for the next thing that happens. Cancel safe.
-    pub(crate) async fn next(&mut self) -> Heard {
-        match self.heard.recv().await {
-            Some(heard) => heard,
+    pub(crate) async fn next(&mut self) -> RelayActivity {
+        match self.activity.recv().await {
+            Some(activity) => activity,
             None => std::future::pending().await,
         }
     }

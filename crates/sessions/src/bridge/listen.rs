@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::outbox::Outbox;
-use super::{Connection, Heard, LINE_LIMIT, OUTGOING_LIMIT};
+use super::{Connection, LINE_LIMIT, OUTGOING_LIMIT, RelayActivity};
 use crate::blocking::{blocking, blocking_if_long};
 use crate::budget::{Pool, SMALL, Share, WORK};
 use crate::session::LongLine;
@@ -38,7 +38,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub(super) struct Door {
     /// Token and name of each server.
     tokens: Vec<(String, String)>,
-    heard: mpsc::Sender<Heard>,
+    activity: mpsc::Sender<RelayActivity>,
     room: Arc<Semaphore>,
     /// Large messages take a share of it.
     pool: Pool,
@@ -54,12 +54,12 @@ enum Line {
 impl Door {
     pub(super) fn new(
         tokens: Vec<(String, String)>,
-        heard: mpsc::Sender<Heard>,
+        activity: mpsc::Sender<RelayActivity>,
         pool: Pool,
         directory: PathBuf,
     ) -> Self {
         let room = Arc::new(Semaphore::new(LINE_LIMIT / PIECE + 1));
-        Self { tokens, heard, room, pool, directory }
+        Self { tokens, activity, room, pool, directory }
     }
 
     /// Accepts connections until the task is aborted.
@@ -98,7 +98,7 @@ impl Door {
         };
         let outbox = Outbox::new(self.directory.clone());
         let to = Connection { server, outbox: outbox.clone() };
-        if self.heard.send(Heard::Opened { connection, to }).await.is_err() {
+        if self.activity.send(RelayActivity::Opened { connection, to }).await.is_err() {
             return;
         }
         // If either direction ends, both do.
@@ -109,7 +109,7 @@ impl Door {
         if let Err(error) = ended {
             tracing::warn!(%error, "closed an MCP relay");
         }
-        let _ = self.heard.send(Heard::Closed { connection }).await;
+        let _ = self.activity.send(RelayActivity::Closed { connection }).await;
     }
 
     /// The server with this token. How long the comparison takes does not depend on how much of the token
@@ -144,8 +144,8 @@ impl Door {
             drop(line);
             match read {
                 Ok(message) => {
-                    let heard = Heard::Message { connection, message, room, share };
-                    if self.heard.send(heard).await.is_err() {
+                    let activity = RelayActivity::Message { connection, message, room, share };
+                    if self.activity.send(activity).await.is_err() {
                         break;
                     }
                 }

@@ -12,7 +12,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 use super::Inbox;
-use super::agent::{Happening, Origin, Plan};
+use super::agent::{Origin, Plan, ProcessActivity};
 use super::callers::{Callers, NOBODY};
 use super::calls::over;
 use super::core::Core;
@@ -24,7 +24,7 @@ use super::requests::Requests;
 use super::supervisor::{Due, Supervisor};
 use super::trust_gate::TrustGate;
 use crate::blocking::blocking_if_long;
-use crate::bridge::{Bridge, Heard};
+use crate::bridge::{Bridge, RelayActivity};
 use crate::log::{EventLog, LogWriter};
 use crate::trust::Wish;
 
@@ -191,9 +191,9 @@ impl Actor {
             },
             () = until(deadline) => self.deadline_passed().await,
             checked = self.core.checked() => self.answer_checked(checked).await,
-            said = said(relays, &mut self.supervisor, may_gather) => match said {
-                Said::Relayed(heard) => self.heard(heard),
-                Said::Happened(happening) => self.happened(happening).await,
+            activity = next_activity(relays, &mut self.supervisor, may_gather) => match activity {
+                AgentActivity::Relay(activity) => self.relay_activity(activity),
+                AgentActivity::Process(activity) => self.process_activity(activity).await,
             },
         }
     }
@@ -228,25 +228,29 @@ impl Actor {
     }
 }
 
-enum Said {
+enum AgentActivity {
     /// Through a relay.
-    Relayed(Heard),
+    Relay(RelayActivity),
     /// On its own wire.
-    Happened(Happening),
+    Process(ProcessActivity),
 }
 
 /// What the agent sends next. If both sources are ready, the choice is random, so neither starves the
 /// other.
-async fn said(relays: Option<&mut Bridge>, supervisor: &mut Supervisor, may_gather: bool) -> Said {
+async fn next_activity(
+    relays: Option<&mut Bridge>,
+    supervisor: &mut Supervisor,
+    may_gather: bool,
+) -> AgentActivity {
     let relayed = async {
         match relays {
-            Some(relays) => Said::Relayed(relays.next().await),
+            Some(relays) => AgentActivity::Relay(relays.next().await),
             None => std::future::pending().await,
         }
     };
     tokio::select! {
-        said = relayed => said,
-        happening = supervisor.next(may_gather) => Said::Happened(happening),
+        activity = relayed => activity,
+        activity = supervisor.next(may_gather) => AgentActivity::Process(activity),
     }
 }
 

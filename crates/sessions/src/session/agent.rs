@@ -27,7 +27,7 @@ use crate::process::{Contain, Containment, Spawn, SpawnError, StdinPlan, prepare
 use crate::settings::{AgentCommand, Settings};
 use crate::slow_fs::{look, unanswered};
 
-pub(super) use self::running::{Happening, Running, SCRATCH};
+pub(super) use self::running::{ProcessActivity, Running, SCRATCH};
 pub(super) use self::watch::Alarm;
 
 /// Pipe size for a process that ends by itself. Gemini (0.61.0) exits without waiting until its remaining

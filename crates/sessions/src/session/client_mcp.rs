@@ -14,23 +14,23 @@ use super::callers::NOBODY;
 use super::core::Effect;
 use super::pending_request::{Asker, PendingRequest};
 use crate::blocking::blocking_if_long;
-use crate::bridge::Heard;
+use crate::bridge::RelayActivity;
 
 /// The query with which a client's server sends a message first.
 pub(super) const MCP_MESSAGE: &str = "mcpMessage";
 
 impl Actor {
-    pub(super) fn heard(&mut self, heard: Heard) {
+    pub(super) fn relay_activity(&mut self, activity: RelayActivity) {
         self.core.journal.tick();
         let Some(bridge) = &mut self.bridge else { return };
-        match heard {
-            Heard::Opened { connection, to } => bridge.opened(connection, to),
-            Heard::Closed { connection } => {
+        match activity {
+            RelayActivity::Opened { connection, to } => bridge.opened(connection, to),
+            RelayActivity::Closed { connection } => {
                 for request in bridge.closed(connection) {
                     self.no_longer_asked(&request, "the agent ended the MCP server");
                 }
             }
-            Heard::Message { connection, message, room, share } => {
+            RelayActivity::Message { connection, message, room, share } => {
                 self.outbox.hold(share);
                 let size = message.get().len();
                 self.load = self.load.max(size);

@@ -6,7 +6,7 @@ use agentwire_protocol::event::{ErrorEvent, SessionEndReason};
 use agentwire_protocol::{ErrorCode, GatewayError, Json, Prompt, Text, TurnEnd};
 
 use super::actor::Actor;
-use super::agent::{Happening, Running, SCRATCH};
+use super::agent::{ProcessActivity, Running, SCRATCH};
 use super::core::{Effect, Epitaph, ended};
 use super::long_line::LongLine;
 use super::stderr;
@@ -67,17 +67,17 @@ impl Actor {
         }
     }
 
-    pub(super) async fn happened(&mut self, happening: Happening) {
+    pub(super) async fn process_activity(&mut self, activity: ProcessActivity) {
         let Some(process) = self.supervisor.process_mut() else { return };
         self.core.journal.tick();
-        match happening {
-            Happening::Writable => process.flush(),
-            Happening::Stdout(count) => {
+        match activity {
+            ProcessActivity::Writable => process.flush(),
+            ProcessActivity::Stdout(count) => {
                 process.heard(count);
                 self.core.state.silent(false);
                 SCRATCH.with_borrow(|buffer| self.listen(buffer.get(..count).unwrap_or_default()));
             }
-            Happening::Stderr(count) => {
+            ProcessActivity::Stderr(count) => {
                 let dialect = self.plan.dialect;
                 let core = &mut self.core;
                 let each = &mut |line: &[u8], unterminated: bool| {
@@ -92,10 +92,10 @@ impl Actor {
                     });
                 }
             }
-            Happening::Exited(exit) => process.exited(exit),
-            Happening::Gone => process.gone(),
-            Happening::LongLine(share) => self.take_long(share),
-            Happening::TryDisk => self.write_again(),
+            ProcessActivity::Exited(exit) => process.exited(exit),
+            ProcessActivity::Gone => process.gone(),
+            ProcessActivity::LongLine(share) => self.take_long(share),
+            ProcessActivity::TryDisk => self.write_again(),
         }
         self.heard_all().await;
     }

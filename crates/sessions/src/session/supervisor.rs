@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::agent::{Happening, Origin, Running};
+use super::agent::{Origin, ProcessActivity, Running};
 use super::escalation::Escalation;
 use crate::process::TreeSignal;
 
@@ -121,7 +121,7 @@ impl Supervisor {
     }
 
     /// The next thing that happens to the process. Cancel safe.
-    pub(super) async fn next(&mut self, may_gather: bool) -> Happening {
+    pub(super) async fn next(&mut self, may_gather: bool) -> ProcessActivity {
         match &mut self.process {
             Some(process) => process.next(may_gather).await,
             None => std::future::pending().await,

@@ -51,7 +51,7 @@ pub(in super::super) struct Running {
 }
 
 #[derive(Debug)]
-pub(in super::super) enum Happening {
+pub(in super::super) enum ProcessActivity {
     Exited(Exit),
     Gone,
     /// This many bytes are in [`SCRATCH`]; 0 means the end.
@@ -97,7 +97,7 @@ impl Running {
 
     /// The next thing that happens. Cancel safe. Unless `may_gather`, nothing is read, because earlier
     /// output has not been handed to the log yet.
-    pub(in super::super) async fn next(&mut self, may_gather: bool) -> Happening {
+    pub(in super::super) async fn next(&mut self, may_gather: bool) -> ProcessActivity {
         let is_stuck = self.long.as_ref().is_some_and(LongLine::is_stuck);
         let is_whole = self.long.as_ref().is_some_and(|long| long.is_whole() || self.is_read());
         self.share_for_long(is_whole && may_gather);
@@ -110,20 +110,20 @@ impl Running {
         let has_exited = self.exit.is_some();
         let end = async {
             match has_exited {
-                false => Happening::Exited(self.control.exited().await),
+                false => ProcessActivity::Exited(self.control.exited().await),
                 true => {
                     self.control.gone().await;
-                    Happening::Gone
+                    ProcessActivity::Gone
                 }
             }
         };
         // Deliberately not `biased`: none of these may starve another, however busy it is.
         tokio::select! {
-            () = writable(&self.stdin), if is_writing => Happening::Writable,
-            count = read(&mut self.stdout), if may_read => Happening::Stdout(count),
-            count = read(&mut self.stderr), if may_read => Happening::Stderr(count),
-            share = shared(&mut self.sharing) => Happening::LongLine(share),
-            () = tokio::time::sleep(TRY_DISK), if is_stuck && !is_whole => Happening::TryDisk,
+            () = writable(&self.stdin), if is_writing => ProcessActivity::Writable,
+            count = read(&mut self.stdout), if may_read => ProcessActivity::Stdout(count),
+            count = read(&mut self.stderr), if may_read => ProcessActivity::Stderr(count),
+            share = shared(&mut self.sharing) => ProcessActivity::LongLine(share),
+            () = tokio::time::sleep(TRY_DISK), if is_stuck && !is_whole => ProcessActivity::TryDisk,
             end = end, if !self.is_gone => end,
             // The tree is gone, but its last output may not be read yet.
             else => std::future::pending().await,
