@@ -19,7 +19,7 @@ use agentwire_protocol::{AgentType, ErrorCode, GatewayError, Prompt, SessionConf
 use tokio::time::timeout;
 
 use self::own_rules::Question;
-use super::state::Wanted;
+use super::state::ExpectedConversation;
 use crate::budget::Budget;
 use crate::managed_files::{self, Found};
 use crate::own_dirs;
@@ -48,9 +48,13 @@ pub(crate) struct Origin {
 
 impl Origin {
     /// The conversation that the process must report it has opened.
-    pub(super) fn wanted(&self) -> Option<Wanted> {
+    pub(super) fn expected_conversation(&self) -> Option<ExpectedConversation> {
         let id = self.resume.clone()?;
-        Some(if self.fork { Wanted::Copy(id) } else { Wanted::Same(id) })
+        Some(if self.fork {
+            ExpectedConversation::Copy(id)
+        } else {
+            ExpectedConversation::Same(id)
+        })
     }
 }
 

@@ -41,7 +41,7 @@ impl Actor {
         process.counted = Some(self.outbox.log().figures().process(self.plan.agent));
         tracing::debug!(session, pid = process.control.pid(), "agent process started");
         self.supervisor.started(process);
-        self.core.state.ask_for(self.supervisor.origin().wanted());
+        self.core.state.expect_conversation(self.supervisor.origin().expected_conversation());
         self.tape.start(&mut self.core);
         Ok(())
     }
@@ -258,7 +258,7 @@ impl Actor {
 
     /// A resumed session must be the one that was requested; otherwise it ends.
     pub(super) fn verify_resume(&mut self) {
-        let Some(message) = self.core.state.take_refusal() else { return };
+        let Some(message) = self.core.state.take_mismatch() else { return };
         self.core.error("resumeFailed", message.clone());
         self.phase.fail(message);
         self.supervisor.signal(TreeSignal::Kill);

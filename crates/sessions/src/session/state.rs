@@ -42,9 +42,9 @@ pub(crate) struct DerivedState {
     /// Something waits for hooks that the gateway raised.
     is_hooked: bool,
     /// The conversation that the agent must report it has opened.
-    asked: Option<Wanted>,
+    expected: Option<ExpectedConversation>,
     /// Whether it reported another one instead.
-    refusal: Refusal,
+    mismatch: Mismatch,
     /// Open tool calls, for the rules.
     tools: BTreeMap<String, Tool>,
     /// Open shell calls that may change the agent's directory.
@@ -85,7 +85,7 @@ impl Running {
 /// Whether the agent opened a different conversation than requested. From then on, ids that it reports are
 /// ignored.
 #[derive(Debug, Default, PartialEq, Eq)]
-enum Refusal {
+enum Mismatch {
     #[default]
     None,
     /// It did, for this reason, which is not reported yet.
@@ -96,7 +96,7 @@ enum Refusal {
 
 /// What a process must report about the conversation that it opens.
 #[derive(Clone, Debug)]
-pub(super) enum Wanted {
+pub(super) enum ExpectedConversation {
     /// It is this one.
     Same(String),
     /// It is another one: a copy of this one.
@@ -119,8 +119,8 @@ impl DerivedState {
             is_silent: false,
             has_answer: record.summary.usage.output_tokens > 0,
             is_hooked: false,
-            asked: None,
-            refusal: Refusal::None,
+            expected: None,
+            mismatch: Mismatch::None,
             tools: BTreeMap::new(),
             shells: BTreeSet::new(),
             moved: false,
@@ -153,37 +153,37 @@ impl DerivedState {
     }
 
     /// The starting process must report that it opened this conversation.
-    pub(super) fn ask_for(&mut self, wanted: Option<Wanted>) {
-        self.asked = wanted;
+    pub(super) fn expect_conversation(&mut self, expected: Option<ExpectedConversation>) {
+        self.expected = expected;
     }
 
     /// Why the resumed conversation is not the requested one, if it is not. Returned once.
-    pub(super) fn take_refusal(&mut self) -> Option<String> {
-        match std::mem::take(&mut self.refusal) {
-            Refusal::Due(message) => {
-                self.refusal = Refusal::Reported;
+    pub(super) fn take_mismatch(&mut self) -> Option<String> {
+        match std::mem::take(&mut self.mismatch) {
+            Mismatch::Due(message) => {
+                self.mismatch = Mismatch::Reported;
                 Some(message)
             }
             other => {
-                self.refusal = other;
+                self.mismatch = other;
                 None
             }
         }
     }
 
     /// The agent reports which of its own sessions it has opened.
-    fn told(&mut self, id: String) {
-        if self.refusal != Refusal::None {
+    fn conversation_opened(&mut self, id: String) {
+        if self.mismatch != Mismatch::None {
             return;
         }
-        match self.asked.take() {
-            Some(Wanted::Same(asked)) if asked != id => {
-                self.refusal = Refusal::Due(format!(
+        match self.expected.take() {
+            Some(ExpectedConversation::Same(asked)) if asked != id => {
+                self.mismatch = Mismatch::Due(format!(
                     "the agent opened its session {id} instead of resuming {asked}"
                 ));
             }
-            Some(Wanted::Copy(asked)) if asked == id => {
-                self.refusal = Refusal::Due(format!(
+            Some(ExpectedConversation::Copy(asked)) if asked == id => {
+                self.mismatch = Mismatch::Due(format!(
                     "the agent continued its session {id} instead of a copy of it"
                 ));
             }
@@ -313,9 +313,11 @@ impl DerivedState {
         turn.turn_number += self.turns_before;
         self.has_answer = true;
         self.turn_over(TurnEnd::Completed, Some(turn.usage), turn.cost_usd);
-        if let Some(Wanted::Same(asked) | Wanted::Copy(asked)) = self.asked.take() {
-            self.refusal =
-                Refusal::Due(format!("the agent never reported that it resumed {asked}"));
+        if let Some(ExpectedConversation::Same(asked) | ExpectedConversation::Copy(asked)) =
+            self.expected.take()
+        {
+            self.mismatch =
+                Mismatch::Due(format!("the agent never reported that it resumed {asked}"));
         }
     }
 
@@ -403,7 +405,7 @@ impl DerivedState {
         match status.status {
             Status::Ready => self.is_ready = true,
             Status::Model => summary.model = message.or(summary.model.take()),
-            Status::Session => message.into_iter().for_each(|id| self.told(id)),
+            Status::Session => message.into_iter().for_each(|id| self.conversation_opened(id)),
             Status::Title => summary.title = message.or(summary.title.take()),
             Status::Prompted => self.prompt_over(status),
             Status::Queue => match message.as_deref() {
@@ -447,7 +449,7 @@ impl DerivedState {
     fn info(&mut self, info: &AgentInfo<'_>) {
         self.record.summary.inform(info);
         if let Some(id) = &info.native_session_id {
-            self.told(id.to_string());
+            self.conversation_opened(id.to_string());
         }
     }
 
