@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use agentwire_protocol::SessionId;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
-use self::checkpoint::Copying;
+use self::checkpoint::CheckpointThread;
 use self::error::failed;
 use self::readers::Readers;
 pub use self::scan::{Checked, Damage};
@@ -48,7 +48,7 @@ pub struct Sqlite {
     directory: PathBuf,
     path: PathBuf,
     writer: Arc<Mutex<Writer>>,
-    _copying: Copying,
+    _checkpoint_thread: CheckpointThread,
     readers: Readers,
     /// `PRAGMA data_version` compares with what the same connection saw before.
     watcher: Mutex<Option<Connection>>,
@@ -84,16 +84,16 @@ impl Sqlite {
     /// Opens the store of a data directory, and creates both if needed.
     pub fn open(directory: &Path) -> Result<Self, StoreError> {
         let (directory, path, mut connection) = connect::open(directory)?;
-        let wanted = checkpoint::watch(&mut connection).map_err(failed("open the store"))?;
+        let signal = checkpoint::watch(&mut connection).map_err(failed("open the store"))?;
         let writer = Arc::new(Mutex::new(Writer {
             connection,
             log: connect::log_path(&path),
             log_limit: LOG_LIMIT,
         }));
-        let copying = Copying::start(wanted, path.clone(), Arc::clone(&writer))?;
+        let checkpoint_thread = CheckpointThread::start(signal, path.clone(), Arc::clone(&writer))?;
         Ok(Self {
             writer,
-            _copying: copying,
+            _checkpoint_thread: checkpoint_thread,
             readers: Readers::new(path.clone()),
             watcher: Mutex::new(None),
             directory,
