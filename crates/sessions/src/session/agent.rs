@@ -21,7 +21,7 @@ use tokio::time::timeout;
 use self::own_rules::Question;
 use super::state::ExpectedConversation;
 use crate::budget::Budget;
-use crate::managed_files::{self, Found};
+use crate::managed_files::{self, OverridingFile};
 use crate::own_dirs;
 use crate::process::{Contain, Containment, Spawn, SpawnError, StdinPlan, prepare, resolve};
 use crate::settings::{AgentCommand, Settings};
@@ -173,11 +173,14 @@ impl Plan {
     }
 
     /// Files on this machine that let the agent run calls without asking.
-    pub(super) async fn unasked(&self, launch: &Launch) -> Result<Vec<Found>, GatewayError> {
+    pub(super) async fn unasked(
+        &self,
+        launch: &Launch,
+    ) -> Result<Vec<OverridingFile>, GatewayError> {
         let (dialect, env) = (self.dialect, launch.env.clone());
         look(&working_directory(launch), move |here| {
             drop(here);
-            managed_files::look(dialect, &env)
+            managed_files::find(dialect, &env)
         })
         .await
     }

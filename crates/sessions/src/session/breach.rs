@@ -18,7 +18,7 @@ use super::pending_request::PendingRequest;
 use super::policy::{OnDisk, Verdict};
 use super::requests::asked;
 use super::state::OPEN_LIMIT;
-use crate::managed_files::Found;
+use crate::managed_files::OverridingFile;
 use crate::process::TreeSignal;
 
 /// Something that the agent did but must not do.
@@ -194,7 +194,7 @@ impl Actor {
         if !self.plan.dialect.machine_files().is_empty() {
             let launch = self.plan.launch(&self.config, self.supervisor.origin(), None, None)?;
             let found = self.plan.unasked(&launch).await?;
-            self.warnings = found.iter().map(Found::warning).collect();
+            self.warnings = found.iter().map(OverridingFile::warning).collect();
             self.warn_of_machine();
         }
         Ok(())
