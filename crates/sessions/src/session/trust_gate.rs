@@ -29,7 +29,7 @@ use super::pending_prompt::PendingPrompt;
 use super::pending_request::Asker;
 use super::supervisor::Due;
 use crate::slow_fs::look;
-use crate::trust::{Found, Ledger, Snapshot, Survey, Wish, survey};
+use crate::trust::{Ledger, Snapshot, Survey, SurveyedFile, Wish, survey};
 
 const WAITING: usize = 1024;
 
@@ -443,7 +443,7 @@ impl Actor {
 /// Whether the files found now are those that were shown. For files without a digest, only their paths can
 /// be compared.
 fn is_same(shown: &Survey, found: &Survey) -> bool {
-    let digest = |file: &Found| (file.path.clone(), file.digest.clone());
+    let digest = |file: &SurveyedFile| (file.path.clone(), file.digest.clone());
     shown.files.iter().map(digest).eq(found.files.iter().map(digest))
         || shown.snapshot().is_some_and(|shown| found.is_within(&shown))
 }

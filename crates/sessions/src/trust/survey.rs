@@ -47,7 +47,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Survey {
     /// The files that count, by path.
-    pub(crate) files: Vec<Found>,
+    pub(crate) files: Vec<SurveyedFile>,
     /// What was left out, if anything. Then the rest does not cover it.
     pub(crate) left_out: Option<&'static str>,
 }
@@ -61,7 +61,7 @@ enum Weight {
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Found {
+pub(crate) struct SurveyedFile {
     /// Relative to the directory, if it is inside.
     pub(crate) path: String,
     /// SHA-256 of its content, in hex.
@@ -87,7 +87,7 @@ impl Survey {
         if self.left_out.is_some() {
             return None;
         }
-        let digest = |file: &Found| Some((file.path.clone(), file.digest.clone()?));
+        let digest = |file: &SurveyedFile| Some((file.path.clone(), file.digest.clone()?));
         self.files.iter().map(digest).collect()
     }
 
@@ -162,7 +162,7 @@ pub(super) fn top<'p>(
 struct Search<'s> {
     root: &'s Path,
     home: Option<PathBuf>,
-    found: BTreeMap<PathBuf, (Found, Weight)>,
+    found: BTreeMap<PathBuf, (SurveyedFile, Weight)>,
     /// Words of commands, with the directory of the file that contains them.
     words: BTreeSet<(PathBuf, String)>,
     entries: usize,
@@ -252,7 +252,7 @@ impl<'s> Search<'s> {
         self.keep(path, found, weight);
     }
 
-    fn keep(&mut self, path: &Path, found: Found, weight: Weight) {
+    fn keep(&mut self, path: &Path, found: SurveyedFile, weight: Weight) {
         if self.found.len() >= FILES {
             self.left_out = Some("there are too many files");
             return;
@@ -261,9 +261,14 @@ impl<'s> Search<'s> {
     }
 
     /// A file with its digest, and its text if that can be shown. `None` if there is no such file.
-    fn open(&mut self, path: &Path) -> Option<(Found, Option<String>)> {
-        let mut found =
-            Found { path: self.near(path), digest: None, runs: Vec::new(), link: None, note: None };
+    fn open(&mut self, path: &Path) -> Option<(SurveyedFile, Option<String>)> {
+        let mut found = SurveyedFile {
+            path: self.near(path),
+            digest: None,
+            runs: Vec::new(),
+            link: None,
+            note: None,
+        };
         if reach(path, PATIENCE).is_none() {
             found.note = Some("cannot be read: its file system does not answer".to_owned());
             return Some((found, None));

@@ -10,8 +10,8 @@ fn waiting(trust_gate: &TrustGate) -> Vec<u64> {
     trust_gate.waiting.iter().map(|(call, _)| call.0).collect()
 }
 
-fn found(path: &str, digest: Option<&str>) -> Found {
-    Found {
+fn found(path: &str, digest: Option<&str>) -> SurveyedFile {
+    SurveyedFile {
         path: path.to_owned(),
         digest: digest.map(str::to_owned),
         runs: Vec::new(),
@@ -20,7 +20,7 @@ fn found(path: &str, digest: Option<&str>) -> Found {
     }
 }
 
-fn survey_of(files: Vec<Found>) -> Survey {
+fn survey_of(files: Vec<SurveyedFile>) -> Survey {
     Survey { files, left_out: None }
 }
 
