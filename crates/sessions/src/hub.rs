@@ -35,7 +35,7 @@ use crate::owner::Owner;
 use crate::process::{Contain, LaunchFiles};
 use crate::session::{Mark, SessionHandle, storage};
 use crate::settings::{Settings, StoreKind};
-use crate::slow_fs::look;
+use crate::slow_fs::access;
 use crate::store::memory::Memory;
 use crate::store::sqlite::Sqlite;
 use crate::store::{Filter, Record, Store, StoreError};
@@ -180,7 +180,7 @@ impl Hub {
         agent: AgentType,
         directory: &Path,
     ) -> Result<Option<SessionId>, GatewayError> {
-        let directory = look(directory, |here| here.path).await?;
+        let directory = access(directory, |here| here.path).await?;
         let fits = |session: &SessionSummary| {
             session.agent_type == agent
                 && session.native_session_id.is_some()

@@ -20,7 +20,7 @@ use crate::bridge::Bridge;
 use crate::clock;
 use crate::own_dirs;
 use crate::session::Origin;
-use crate::slow_fs::look;
+use crate::slow_fs::access;
 use crate::store::{Open, Record};
 
 /// Refuses contradictory options, and options that no process can be started with.
@@ -186,7 +186,7 @@ impl Hub {
         let given = PathBuf::from(config.working_directory.as_deref().unwrap_or("."));
         let settings = Arc::clone(&self.shared.settings);
         let looked = given.clone();
-        let working = look(&given, move |_here| {
+        let working = access(&given, move |_here| {
             let working = directory(&looked)?;
             own_dirs::check(Path::new(&working), &own_dirs::all(&settings))?;
             Ok::<_, GatewayError>(working)
@@ -201,7 +201,7 @@ impl Hub {
                 (Some(_) | None, _) => Path::new(&working).join(further),
             };
             let (settings, looked) = (Arc::clone(&self.shared.settings), further.clone());
-            look(&further, move |_here| own_dirs::check(&looked, &own_dirs::all(&settings)))
+            access(&further, move |_here| own_dirs::check(&looked, &own_dirs::all(&settings)))
                 .await??;
         }
         config.working_directory = Some(working);

@@ -25,7 +25,7 @@ use crate::managed_files::{self, OverridingFile};
 use crate::own_dirs;
 use crate::process::{Contain, Containment, Spawn, SpawnError, StdinPlan, prepare, resolve};
 use crate::settings::{AgentCommand, Settings};
-use crate::slow_fs::{look, unanswered};
+use crate::slow_fs::{access, unanswered};
 
 pub(super) use self::running::{ProcessActivity, Running, SCRATCH};
 pub(super) use self::watch::Alarm;
@@ -178,7 +178,7 @@ impl Plan {
         launch: &Launch,
     ) -> Result<Vec<OverridingFile>, GatewayError> {
         let (dialect, env) = (self.dialect, launch.env.clone());
-        look(&working_directory(launch), move |here| {
+        access(&working_directory(launch), move |here| {
             drop(here);
             managed_files::find(dialect, &env)
         })
@@ -199,7 +199,7 @@ impl Plan {
         let directory = working_directory(launch);
         let (wanted, looked) = (launch.program.clone(), directory.clone());
         let (dialect, config, env) = (self.dialect, config.clone(), launch.env.clone());
-        let found = look(&directory, move |here| {
+        let found = access(&directory, move |here| {
             drop(here);
             managed_files::check(dialect, &config, &env)?;
             rules.map_or(Ok(()), |rules| rules.check())?;

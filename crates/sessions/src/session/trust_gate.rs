@@ -28,7 +28,7 @@ use super::core::Effect;
 use super::pending_prompt::PendingPrompt;
 use super::pending_request::Asker;
 use super::supervisor::Due;
-use crate::slow_fs::look;
+use crate::slow_fs::access;
 use crate::trust::{Ledger, Snapshot, Survey, SurveyedFile, Wish, survey};
 
 const WAITING: usize = 1024;
@@ -224,7 +224,7 @@ impl Actor {
 
     /// Examines the files. `shown` is what a client has just trusted.
     async fn judge(&mut self, shown: Option<&Survey>) -> Verdict {
-        let Some(found) = self.look().await else {
+        let Some(found) = self.survey_project().await else {
             return Verdict::Distrusted("its files could not be read in time");
         };
         let state = found.snapshot();
@@ -250,7 +250,7 @@ impl Actor {
     }
 
     /// Examines the files on a thread that may block. Returns `None` if that takes too long.
-    async fn look(&mut self) -> Option<Survey> {
+    async fn survey_project(&mut self) -> Option<Survey> {
         let files = self.plan.dialect.project_files(&self.config);
         let directory = self.config.working_directory.as_deref().map(PathBuf::from);
         let Some(directory) = directory.filter(|_| !files.is_empty()) else {
@@ -259,7 +259,7 @@ impl Actor {
         let further = self.config.additional_directories.iter().flatten();
         let further: Vec<PathBuf> = further.map(|further| directory.join(further)).collect();
         let looked = directory.clone();
-        let found = look(&directory, move |here| {
+        let found = access(&directory, move |here| {
             drop(here);
             survey(&files, &looked, &further, std::env::home_dir().as_deref())
         });
@@ -384,7 +384,7 @@ impl Actor {
         if self.config.trust == Some(false) {
             return Ok(());
         }
-        match (self.look().await, &self.trust_gate.state) {
+        match (self.survey_project().await, &self.trust_gate.state) {
             (Some(found), Some(state)) if found.is_within(state) => Ok(()),
             (Some(_), Some(_)) | (None, _) => {
                 self.distrust("its files changed during the session")
