@@ -28,7 +28,7 @@ use self::idempotency::Keys;
 pub use self::idempotency::{Begun, message_of};
 use crate::budget::Budget;
 use crate::log::EventLog;
-use crate::metrics::Figures;
+use crate::metrics::Metrics;
 use crate::orphans;
 use crate::own_dirs;
 use crate::owner::Owner;
@@ -161,8 +161,8 @@ impl Hub {
         self.shared.starts.subscribe()
     }
 
-    pub fn figures(&self) -> &Figures {
-        self.shared.log.figures()
+    pub fn metrics(&self) -> &Metrics {
+        self.shared.log.metrics()
     }
 
     pub async fn summary(&self, id: &SessionId) -> Result<SessionSummary, GatewayError> {

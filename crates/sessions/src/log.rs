@@ -21,7 +21,7 @@ pub(crate) use self::cursor::MUCH_READ;
 use self::live::Live;
 use self::writer::{AppendNotify, PendingAppend, Shared};
 use crate::budget::Budget;
-use crate::metrics::Figures;
+use crate::metrics::Metrics;
 use crate::store::{Append, Store, StoreError};
 
 /// The log of all sessions of this process; clones share it.
@@ -85,8 +85,8 @@ impl EventLog {
         &self.shared.budget
     }
 
-    pub fn figures(&self) -> &Arc<Figures> {
-        &self.shared.figures
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.shared.metrics
     }
 
     /// Why the store accepts no appends now, if so. Submitted appends are retried until it does.

@@ -67,7 +67,7 @@ impl Hub {
         self.start_actor(&handle, parts, new.prompt, place, turn).await?;
         let session = handle.id().as_str();
         tracing::info!(session, agent = agent.as_str(), "session started");
-        self.figures().sessions_started.of(agent).add(1);
+        self.metrics().sessions_started.of(agent).add(1);
         Ok(handle)
     }
 
@@ -144,12 +144,12 @@ impl Hub {
             return Err(error);
         }
         let (agent, dialect) = (plan.agent, plan.dialect);
-        let (figures, settings) = (self.shared.log.figures(), &self.shared.settings);
+        let (metrics, settings) = (self.shared.log.metrics(), &self.shared.settings);
         let core = Core::new(
             Journal::new(id.clone(), after),
             DerivedState::new(record, dialect.tools(), dialect.capabilities().folds_prompts),
             planned.hooks,
-            Some(Tally::new(Arc::clone(figures), Arc::clone(settings), agent)),
+            Some(Tally::new(Arc::clone(metrics), Arc::clone(settings), agent)),
             Some(Advisor(dialect)),
         );
         let parts = Parts {

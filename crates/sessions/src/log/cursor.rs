@@ -142,7 +142,7 @@ impl Cursor {
                 Source::Here(live, progress) => {
                     let Progress { last, ended, is_whole } = *progress.borrow_and_update();
                     if last > self.position {
-                        let figures = self.log.figures();
+                        let metrics = self.log.metrics();
                         if let Some((mut batch, since)) = live.after(self.position) {
                             if batch.lines.len() > budget::SMALL {
                                 let Some(share) = self.share.take() else {
@@ -153,12 +153,12 @@ impl Cursor {
                             }
                             self.share = None;
                             if self.keeps_up {
-                                figures.delivery.observe_time(since.elapsed());
+                                metrics.delivery.observe_time(since.elapsed());
                             }
                             return self.hand_out(batch).map(Some);
                         }
                         if self.keeps_up {
-                            figures.fell_behind.add(1);
+                            metrics.fell_behind.add(1);
                         }
                         let is_shared = self.share.is_some();
                         self.start_read(move |store, session, after| {

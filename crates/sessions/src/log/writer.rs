@@ -15,7 +15,7 @@ use super::live::{Live, Tails};
 use super::resumes::Resumes;
 use crate::blocking::{blocking, may_wait};
 use crate::budget::Budget;
-use crate::metrics::Figures;
+use crate::metrics::Metrics;
 use crate::store::{Append, Store, StoreError};
 
 /// Approximate size of a transaction; the rest waits for the next one.
@@ -29,7 +29,7 @@ const RETRY: (Duration, Duration) = (Duration::from_millis(10), Duration::from_m
 
 pub(super) struct Shared {
     pub(super) store: Arc<dyn Store>,
-    pub(super) figures: Arc<Figures>,
+    pub(super) metrics: Arc<Metrics>,
     state: Mutex<State>,
     changed: Condvar,
     tails: Mutex<Tails>,
@@ -106,7 +106,7 @@ impl Shared {
     pub(super) fn new(store: Arc<dyn Store>, budget: Budget) -> Self {
         Self {
             store,
-            figures: Arc::default(),
+            metrics: Arc::default(),
             state: Mutex::default(),
             changed: Condvar::new(),
             tails: Mutex::default(),
@@ -158,8 +158,8 @@ impl Shared {
         if state.closing {
             return;
         }
-        self.figures.queue_appends.add(1);
-        self.figures.queue_bytes.add(pending.bytes());
+        self.metrics.queue_appends.add(1);
+        self.metrics.queue_bytes.add(pending.bytes());
         let is_idle = state.jobs.is_empty() && !state.writing && !state.at_once;
         if !is_idle || pending.bytes() > AT_ONCE || !may_wait() {
             state.jobs.push_back(Job::Append(pending));
@@ -182,9 +182,9 @@ impl Shared {
         match self.store.append_at_once(&pending.append) {
             None | Some(Err(_)) => Some(pending),
             Some(Ok(())) => {
-                self.figures.commit_time.observe_time(begun.elapsed());
+                self.metrics.commit_time.observe_time(begun.elapsed());
                 let count = pending.append.batch.as_ref().map_or(0, |batch| batch.count);
-                self.figures.commit_events.observe(count);
+                self.metrics.commit_events.observe(count);
                 self.leave(&pending);
                 pending.publish(&mut lock(&self.tails));
                 None
@@ -244,8 +244,8 @@ impl Shared {
 
     /// Counts an append as no longer queued.
     fn leave(&self, pending: &PendingAppend) {
-        self.figures.queue_appends.add(-1);
-        self.figures.queue_bytes.add(-pending.bytes());
+        self.metrics.queue_appends.add(-1);
+        self.metrics.queue_bytes.add(-pending.bytes());
     }
 
     fn ended_here(&self, live: &Arc<Live>) {
@@ -313,11 +313,11 @@ impl Shared {
         let kept = self.store.append(&appends);
         match &kept {
             Ok(()) => {
-                self.figures.commit_time.observe_time(begun.elapsed());
+                self.metrics.commit_time.observe_time(begun.elapsed());
                 let batches = appends.iter().filter_map(|append| append.batch.as_ref());
-                self.figures.commit_events.observe(batches.map(|batch| batch.count).sum());
+                self.metrics.commit_events.observe(batches.map(|batch| batch.count).sum());
             }
-            Err(_) => self.figures.commit_failures.add(1),
+            Err(_) => self.metrics.commit_failures.add(1),
         }
         if !matches!(kept, Err(StoreError::Full(_) | StoreError::Busy(_))) {
             *lock(&self.stuck) = None;

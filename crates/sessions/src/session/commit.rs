@@ -81,9 +81,9 @@ impl Actor {
         let landed = self.outbox.landed();
         match result {
             Ok(()) => {
-                let figures = self.outbox.log().figures();
-                figures.events.of(self.plan.agent).add(landed.events);
-                figures.bytes.of(self.plan.agent).add(landed.bytes);
+                let metrics = self.outbox.log().metrics();
+                metrics.events.of(self.plan.agent).add(landed.events);
+                metrics.bytes.of(self.plan.agent).add(landed.bytes);
                 landed.effects.into_iter().for_each(|effect| self.act(effect));
             }
             // The log belongs to another owner, or cannot be written at all. Nothing may continue

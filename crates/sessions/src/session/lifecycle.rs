@@ -38,7 +38,7 @@ impl Actor {
         let id = summary.native_session_id.is_none().then_some(session.as_str());
         let launch = self.plan.launch(&self.config, self.supervisor.origin(), id, prompt)?;
         let mut process = self.plan.start(&self.config, launch).await?;
-        process.counted = Some(self.outbox.log().figures().process(self.plan.agent));
+        process.counted = Some(self.outbox.log().metrics().process(self.plan.agent));
         tracing::debug!(session, pid = process.control.pid(), "agent process started");
         self.supervisor.started(process);
         self.core.state.expect_conversation(self.supervisor.origin().expected_conversation());

@@ -16,7 +16,7 @@ use super::super::stderr::Stderr;
 use super::watch::Watch;
 use crate::backlog::Backlog;
 use crate::budget::{self, Pool, Share};
-use crate::metrics::Counted;
+use crate::metrics::RunningProcessGuard;
 use crate::process::{Control, LaunchFiles, Output, Process};
 
 const READ_LIMIT: usize = 128 << 10;
@@ -46,7 +46,7 @@ pub(in super::super) struct Running {
     is_gone: bool,
     pub(in super::super) watch: Watch,
     /// While this is set, the process counts as running in the metrics.
-    pub(in super::super) counted: Option<Counted>,
+    pub(in super::super) counted: Option<RunningProcessGuard>,
     _files: LaunchFiles,
 }
 
