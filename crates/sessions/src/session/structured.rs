@@ -54,11 +54,11 @@ enum Stage {
     /// No answer was rejected.
     First,
     /// The agent must be asked again, for this reason.
-    Refused { spent: Box<Spent>, error: String },
+    Refused { spent: Box<FirstAnswerUsage>, error: String },
     /// It was asked again, but has not started yet.
-    Asked(Box<Spent>),
+    Asked(Box<FirstAnswerUsage>),
     /// It works on its second answer.
-    Again(Box<Spent>),
+    Again(Box<FirstAnswerUsage>),
 }
 
 #[derive(Debug)]
@@ -73,7 +73,7 @@ enum Checking {
 
 /// What the first part of a turn used.
 #[derive(Clone, Debug, Default)]
-struct Spent {
+struct FirstAnswerUsage {
     turn_number: u64,
     usage: TokenUsage,
     cost_usd: Option<f64>,
@@ -148,7 +148,7 @@ impl Structured {
     }
 }
 
-impl Spent {
+impl FirstAnswerUsage {
     /// Adds what another part of the turn used.
     fn plus(
         &self,

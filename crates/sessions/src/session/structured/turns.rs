@@ -16,7 +16,7 @@ use super::super::commands::taken;
 use super::super::core::{Core, Effect};
 use super::super::pending_prompt::{PendingPrompt, bytes};
 use super::answer::{Check, Judged, Look};
-use super::{Checking, FAILED, Spent, Stage, Structured, WAITING_BYTES, WAITING_LIMIT};
+use super::{Checking, FAILED, FirstAnswerUsage, Stage, Structured, WAITING_BYTES, WAITING_LIMIT};
 
 /// The result of checking an answer; `None` if the check was given up.
 pub(in super::super) struct Checked(Option<Judged>);
@@ -164,7 +164,7 @@ impl Core {
         else {
             return Some(draft);
         };
-        let spent = Spent {
+        let spent = FirstAnswerUsage {
             turn_number: turn.turn_number,
             usage: turn.usage,
             cost_usd: turn.cost_usd,
@@ -231,7 +231,7 @@ impl Core {
 
 impl Structured {
     /// If the turn that starts is the rest of another one, returns what that one used.
-    fn begins_again(&mut self) -> Option<Box<Spent>> {
+    fn begins_again(&mut self) -> Option<Box<FirstAnswerUsage>> {
         match std::mem::replace(&mut self.stage, Stage::First) {
             Stage::Asked(spent) => Some(spent),
             other @ (Stage::First | Stage::Refused { .. } | Stage::Again(_)) => {
