@@ -15,7 +15,7 @@ use agentwire_protocol::{ErrorCode, GatewayError, Json, SessionConfig, TokenUsag
 use jsonschema::Validator;
 use tokio::sync::oneshot;
 
-use self::answer::{Judged, cut};
+use self::answer::{CheckResult, cut};
 use super::pending_prompt::PendingPrompt;
 use crate::blocking::blocking;
 
@@ -65,7 +65,7 @@ enum Stage {
 enum Checking {
     Runs {
         turn: Box<TurnCompleted<'static>>,
-        outcome: oneshot::Receiver<Judged>,
+        outcome: oneshot::Receiver<CheckResult>,
     },
     /// The result is no longer needed.
     Dropped,

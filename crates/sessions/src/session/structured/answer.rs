@@ -21,12 +21,12 @@ const MISTAKE_LENGTH: usize = 400;
 pub(super) static LARGE: Semaphore = Semaphore::const_new(1);
 
 /// The answer, or why it is rejected.
-pub(super) type Judged = Result<Json<'static>, String>;
+pub(super) type CheckResult = Result<Json<'static>, String>;
 
 /// What is known about an answer immediately.
 #[derive(Debug)]
-pub(super) enum Look {
-    Known(Judged),
+pub(super) enum AnswerCheck {
+    Done(CheckResult),
     /// It takes long to find out.
     Large(Check),
 }
@@ -39,7 +39,7 @@ pub(super) struct Check {
 }
 
 impl Check {
-    fn run(self) -> Judged {
+    fn run(self) -> CheckResult {
         let value: Value = self.answer.read().map_err(|error| not_json(&error))?;
         check(&self.validator, &value, self.cost)?;
         Ok(self.answer)
@@ -47,7 +47,7 @@ impl Check {
 
     /// Runs the check outside the session, one at a time. It does not start if the result is no longer
     /// needed.
-    pub(super) fn start(self) -> oneshot::Receiver<Judged> {
+    pub(super) fn start(self) -> oneshot::Receiver<CheckResult> {
         let (done, outcome) = oneshot::channel();
         tokio::spawn(async move {
             let Ok(turn) = LARGE.acquire().await else { return };
@@ -79,20 +79,20 @@ impl Structured {
         self.is_overlong = false;
     }
 
-    /// Examines the answer. `whole` is the answer if the agent repeats it.
-    pub(super) fn look(&self, whole: Option<&str>) -> Look {
-        match self.prepare(whole) {
-            Ok(check) if !check.cost.is_small => Look::Large(check),
-            Ok(check) => Look::Known(check.run()),
-            Err(why) => Look::Known(Err(why)),
+    /// Examines the answer. `repeated` is the answer if the agent repeats it.
+    pub(super) fn check_answer(&self, repeated: Option<&str>) -> AnswerCheck {
+        match self.prepare(repeated) {
+            Ok(check) if !check.cost.is_small => AnswerCheck::Large(check),
+            Ok(check) => AnswerCheck::Done(check.run()),
+            Err(why) => AnswerCheck::Done(Err(why)),
         }
     }
 
-    fn prepare(&self, whole: Option<&str>) -> Result<Check, String> {
-        if self.is_overlong || whole.is_some_and(|whole| whole.len() > ANSWER_LIMIT) {
+    fn prepare(&self, repeated: Option<&str>) -> Result<Check, String> {
+        if self.is_overlong || repeated.is_some_and(|repeated| repeated.len() > ANSWER_LIMIT) {
             return Err(format!("it is longer than {ANSWER_LIMIT} bytes"));
         }
-        let text = bare(whole.unwrap_or(&self.answer));
+        let text = bare(repeated.unwrap_or(&self.answer));
         if text.is_empty() {
             return Err("it is empty".to_owned());
         }
@@ -155,10 +155,10 @@ mod tests {
     use super::*;
 
     impl Structured {
-        fn judge(&self, whole: Option<&str>) -> Judged {
-            match self.look(whole) {
-                Look::Known(judged) => judged,
-                Look::Large(check) => check.run(),
+        fn judge(&self, repeated: Option<&str>) -> CheckResult {
+            match self.check_answer(repeated) {
+                AnswerCheck::Done(judged) => judged,
+                AnswerCheck::Large(check) => check.run(),
             }
         }
     }

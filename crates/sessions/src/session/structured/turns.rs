@@ -15,11 +15,11 @@ use super::super::callers::NOBODY;
 use super::super::commands::taken;
 use super::super::core::{Core, Effect};
 use super::super::pending_prompt::{PendingPrompt, bytes};
-use super::answer::{Check, Judged, Look};
+use super::answer::{AnswerCheck, Check, CheckResult};
 use super::{Checking, FAILED, FirstAnswerUsage, Stage, Structured, WAITING_BYTES, WAITING_LIMIT};
 
 /// The result of checking an answer; `None` if the check was given up.
-pub(in super::super) struct Checked(Option<Judged>);
+pub(in super::super) struct CheckedAnswer(Option<CheckResult>);
 
 impl Core {
     /// Records what the agent sends. Drops an event that only says that the agent starts or ends a part of
@@ -52,10 +52,11 @@ impl Core {
                 structured.end(turn);
                 // Accepted or not, the agent keeps the answer.
                 self.state.has_answer = true;
-                let look = structured.look(turn.result.as_ref().map(Text::decode).as_deref());
-                return match look {
-                    Look::Known(judged) => self.answer_judged(draft, judged),
-                    Look::Large(check) => self.hold_answer(draft, check),
+                let check =
+                    structured.check_answer(turn.result.as_ref().map(Text::decode).as_deref());
+                return match check {
+                    AnswerCheck::Done(judged) => self.answer_judged(draft, judged),
+                    AnswerCheck::Large(check) => self.hold_answer(draft, check),
                 };
             }
             EventKind::TurnFailed(turn) => {
@@ -87,7 +88,11 @@ impl Core {
     }
 
     /// Ends the turn according to its answer, or has the agent asked again.
-    fn answer_judged<'d>(&mut self, mut draft: Draft<'d>, judged: Judged) -> Option<Draft<'d>> {
+    fn answer_judged<'d>(
+        &mut self,
+        mut draft: Draft<'d>,
+        judged: CheckResult,
+    ) -> Option<Draft<'d>> {
         let (Some(structured), EventKind::TurnCompleted(turn)) =
             (&mut self.structured, &mut draft.kind)
         else {
@@ -145,13 +150,13 @@ impl Core {
     }
 
     /// Waits until the answer is checked, or the result is no longer needed.
-    pub(in super::super) async fn checked(&mut self) -> Checked {
+    pub(in super::super) async fn checked(&mut self) -> CheckedAnswer {
         match self.structured.as_mut().and_then(|structured| structured.checking.as_mut()) {
             None => std::future::pending().await,
-            Some(Checking::Dropped) => Checked(None),
+            Some(Checking::Dropped) => CheckedAnswer(None),
             Some(Checking::Runs { outcome, .. }) => {
                 let lost = |_| Err("it could not be checked".to_owned());
-                Checked(Some(outcome.await.unwrap_or_else(lost)))
+                CheckedAnswer(Some(outcome.await.unwrap_or_else(lost)))
             }
         }
     }
@@ -412,7 +417,7 @@ impl Actor {
     }
 
     /// Handles the result of a check, or its end without a result.
-    pub(in super::super) async fn answer_checked(&mut self, Checked(judged): Checked) {
+    pub(in super::super) async fn answer_checked(&mut self, CheckedAnswer(judged): CheckedAnswer) {
         self.core.journal.tick();
         let structured = self.core.structured.as_mut();
         let checking = structured.and_then(|structured| structured.checking.take());
