@@ -22,7 +22,7 @@ use agentwire_protocol::{ApprovalMode, ErrorCode, GatewayError, SandboxMode, Ses
 
 use call::Call;
 use disk::Lookups;
-use own_files::Own;
+use own_files::OwnFiles;
 use paths::{Places, Resolve};
 use rules::{Denial, Measure, Rule};
 
@@ -38,7 +38,7 @@ pub struct Policy {
     /// The sandbox that an allowed call could leave. A call must not leave it without a request.
     sandbox: Option<SandboxMode>,
     places: Places,
-    own: Own,
+    own: OwnFiles,
     blocked: Vec<Rule>,
     allowed: Vec<Rule>,
     denied_here: Vec<Rule>,
@@ -104,7 +104,7 @@ impl Policy {
             mode: ApprovalMode::Ask,
             sandbox: None,
             places,
-            own: Own::default(),
+            own: OwnFiles::default(),
             blocked: Vec::new(),
             allowed: Vec::new(),
             denied_here: Vec::new(),
@@ -115,7 +115,7 @@ impl Policy {
     /// Names agentwire's own files and directories: a call that may read or write them always asks.
     #[must_use]
     pub fn guarding(self, own: impl IntoIterator<Item = PathBuf>) -> Self {
-        Self { own: Own::new(own), ..self }
+        Self { own: OwnFiles::new(own), ..self }
     }
 
     /// Switches to one of the agent's own modes.

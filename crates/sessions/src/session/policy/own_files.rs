@@ -74,9 +74,9 @@ const RECURSIVE: &[(&str, &str)] = &[
 
 /// Where agentwire keeps its data, its settings and its secrets.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Own(Vec<PathBuf>);
+pub(super) struct OwnFiles(Vec<PathBuf>);
 
-impl Own {
+impl OwnFiles {
     pub(super) fn new(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         let is_place = |path: &PathBuf| path.is_absolute() && path.parent().is_some();
         Self(paths.into_iter().filter(is_place).map(|path| normal(&path)).collect())
@@ -92,24 +92,24 @@ impl Own {
         if self.0.is_empty() {
             return false;
         }
-        let look = Look { own: &self.0, places, resolve };
+        let matcher = OwnFileMatcher { own: &self.0, places, resolve };
         let reaches = call.reaches_below();
         let names = |is_all: bool| {
             call.input.as_ref().is_some_and(|input| {
                 input.get().len() > INPUT_LIMIT
-                    || input.read().map_or(true, |value| look.is_named_in(&value, is_all))
+                    || input.read().map_or(true, |value| matcher.is_named_in(&value, is_all))
             })
         };
-        call.blocked_path.as_deref().is_some_and(|path| look.is_reached(path, false))
+        call.blocked_path.as_deref().is_some_and(|path| matcher.is_reached(path, false))
             || match &call.touches {
                 Touches::Files { paths, are_all } => {
                     paths.iter().any(|path| {
-                        look.is_reached(path, reaches)
-                            || (call.is_adrift(path) && look.may_lead_to(path, reaches))
-                    }) || (call.moved && reaches && look.is_searched(call))
+                        matcher.is_reached(path, reaches)
+                            || (call.is_adrift(path) && matcher.may_lead_to(path, reaches))
+                    }) || (call.moved && reaches && matcher.is_searched(call))
                         || names(!are_all)
                 }
-                Touches::Command(command) => look.is_named_by(call, command) || names(false),
+                Touches::Command(command) => matcher.is_named_by(call, command) || names(false),
                 Touches::Nothing => names(false),
                 Touches::Host(_) => false,
                 // Its input is the only thing known about it.
@@ -118,13 +118,13 @@ impl Own {
     }
 }
 
-struct Look<'a> {
+struct OwnFileMatcher<'a> {
     own: &'a [PathBuf],
     places: &'a Places,
     resolve: Resolve<'a>,
 }
 
-impl Look<'_> {
+impl OwnFileMatcher<'_> {
     /// Whether a path lies in one of them; or, if `reaches`, above one.
     fn is_reached(&self, path: &str, reaches: bool) -> bool {
         let Some(readings) = self.places.read(path, self.resolve) else {
