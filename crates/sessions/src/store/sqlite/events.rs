@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::checksum::Part;
+use super::checksum::BatchRow;
 use super::error::sound;
 use super::{records, rows};
 use crate::store::Batch;
@@ -311,12 +311,12 @@ fn read_batch(
 }
 
 /// A row as it is stored; `None` if it cannot be valid.
-fn part<'a>(row: &'a Row<'_>) -> Result<Option<(Part<'a>, Option<i64>)>, rusqlite::Error> {
+fn part<'a>(row: &'a Row<'_>) -> Result<Option<(BatchRow<'a>, Option<i64>)>, rusqlite::Error> {
     let lines = row.get_ref(5)?.as_blob().unwrap_or_default();
     if lines.is_empty() || lines.len() > rows::PART {
         return Ok(None);
     }
-    let part = Part {
+    let part = BatchRow {
         session: row.get(0)?,
         first: row.get(1)?,
         part: row.get(2)?,
