@@ -60,7 +60,7 @@ pub(super) fn sweep() {
 /// Kills the strays among our children with everything below them, and returns these children.
 fn kill() -> Vec<Pid> {
     let Some(own) = tree::own() else { return Vec::new() };
-    let ours = |entry: &tree::Entry| entry.parent == own.pid.as_raw_pid();
+    let ours = |entry: &tree::ProcessEntry| entry.parent == own.pid.as_raw_pid();
     let keepers = keepers();
     let left = tree::descendants(tree::processes(), |entry| {
         ours(entry) && entry.session != own.session && !keepers.contains(&entry.pid.as_raw_pid())
