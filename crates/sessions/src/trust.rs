@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use agentwire_protocol::SessionConfig;
 
-pub use ledger::{Entry, Ledger};
+pub use ledger::{Ledger, TrustedDirectory};
 pub(crate) use survey::{Survey, SurveyedFile, survey};
 
 /// The digests of files, by path.
