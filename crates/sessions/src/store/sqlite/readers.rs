@@ -23,7 +23,7 @@ struct Pool {
     lent: usize,
 }
 
-struct Lent<'a> {
+struct BorrowedConnection<'a> {
     readers: &'a Readers,
     connection: Option<Connection>,
 }
@@ -45,13 +45,13 @@ impl Readers {
         read(lent.connection.insert(connection))
     }
 
-    fn lend(&self) -> Lent<'_> {
+    fn lend(&self) -> BorrowedConnection<'_> {
         let mut pool = self
             .freed
             .wait_while(self.pool(), |pool| pool.lent >= MOST)
             .unwrap_or_else(PoisonError::into_inner);
         pool.lent += 1;
-        Lent { readers: self, connection: pool.idle.pop() }
+        BorrowedConnection { readers: self, connection: pool.idle.pop() }
     }
 
     fn pool(&self) -> MutexGuard<'_, Pool> {
@@ -59,7 +59,7 @@ impl Readers {
     }
 }
 
-impl Drop for Lent<'_> {
+impl Drop for BorrowedConnection<'_> {
     fn drop(&mut self) {
         let mut pool = self.readers.pool();
         pool.lent -= 1;
