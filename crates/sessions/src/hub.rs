@@ -25,7 +25,7 @@ use tokio::task::JoinSet;
 
 pub use self::events::Events;
 use self::idempotency::Keys;
-pub use self::idempotency::{Begun, message_of};
+pub use self::idempotency::{StartOutcome, message_of};
 use crate::budget::Budget;
 use crate::log::EventLog;
 use crate::metrics::Metrics;

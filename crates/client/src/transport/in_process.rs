@@ -8,7 +8,7 @@ use std::sync::Arc;
 use agentwire_protocol::{Json, NewSession, Profile, SessionId};
 use agentwire_sessions::Hub;
 pub use agentwire_sessions::Settings;
-use agentwire_sessions::hub::Begun;
+use agentwire_sessions::hub::StartOutcome;
 use agentwire_sessions::session::Client;
 pub use agentwire_sessions::settings::{AgentCommand, SessionDefaults, StoreKind, Timing};
 use futures_util::stream;
@@ -69,8 +69,8 @@ impl InProcessTransport {
                 request.check()?;
                 let new = NewSession { key: Some(key), ..NewSession::from(*request) };
                 match hub.begin(new, None).await? {
-                    Begun::Runs(session) => Json::of(&session.summary()),
-                    Begun::Before(id) => Json::of(&hub.summary(&id).await?),
+                    StartOutcome::Running(session) => Json::of(&session.summary()),
+                    StartOutcome::Existing(id) => Json::of(&hub.summary(&id).await?),
                 }
             }
             Call::List { only_live, after, limit } => {

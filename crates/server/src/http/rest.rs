@@ -13,7 +13,7 @@ use agentwire_protocol::{
 use agentwire_sessions::Hub;
 use agentwire_sessions::blocking::blocking_if_long;
 use agentwire_sessions::budget::Share;
-use agentwire_sessions::hub::Begun;
+use agentwire_sessions::hub::StartOutcome;
 use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::response::Response;
@@ -69,8 +69,8 @@ pub(super) async fn create(
         new.config.working_directory.get_or_insert_with(|| directory.into_owned());
     }
     let summary = match app.hub().begin(new, share.map(Arc::new)).await? {
-        Begun::Runs(session) => session.summary(),
-        Begun::Before(id) => app.hub().summary(&id).await?,
+        StartOutcome::Running(session) => session.summary(),
+        StartOutcome::Existing(id) => app.hub().summary(&id).await?,
     };
     let mut response = json(StatusCode::CREATED, &summary);
     if let Ok(place) = format!("/v1/sessions/{}", summary.id).parse() {

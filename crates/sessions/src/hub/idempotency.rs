@@ -28,12 +28,12 @@ const GLANCE: Duration = Duration::from_millis(50);
 pub(super) type Keys = HashMap<String, bool>;
 
 /// The right to use one key, until it is dropped; others with the same key wait.
-pub(super) struct Turn {
+pub(super) struct KeyGuard {
     keys: Arc<watch::Sender<Keys>>,
     pub(super) key: String,
 }
 
-impl Turn {
+impl KeyGuard {
     /// Marks the start as refused. The key is not free until what was submitted to the log is undone.
     pub(super) fn refuse(&self) {
         self.keys.send_modify(|keys| {
@@ -42,7 +42,7 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for KeyGuard {
     fn drop(&mut self) {
         self.keys.send_modify(|keys| {
             keys.remove(&self.key);
@@ -50,11 +50,11 @@ impl Drop for Turn {
     }
 }
 
-pub enum Begun {
+pub enum StartOutcome {
     /// It runs here.
-    Runs(SessionHandle),
+    Running(SessionHandle),
     /// The key was used before, for this session, which may have ended.
-    Before(SessionId),
+    Existing(SessionId),
 }
 
 /// A key, and a digest of the content sent with it.
@@ -90,7 +90,7 @@ impl Key {
         session: Option<&SessionId>,
         further: (bool, &Option<String>, &Option<SessionId>, &SessionConfig, bool),
     ) -> Self {
-        let mut digest = Hashed(Sha256::new());
+        let mut digest = HashWriter(Sha256::new());
         // Writing to a hash cannot fail.
         let _ = blocking_if_long(prompt.map_or(0, length), || {
             serde_json::to_writer(&mut digest, &(agent, prompt, session, further))
@@ -118,9 +118,9 @@ impl Key {
 }
 
 /// Hashes what is written, without holding it in memory.
-struct Hashed(Sha256);
+struct HashWriter(Sha256);
 
-impl io::Write for Hashed {
+impl io::Write for HashWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.update(bytes);
         Ok(bytes.len())
@@ -149,8 +149,8 @@ impl Hub {
         let hub = self.clone();
         let begun = tokio::spawn(async move { hub.begin_once(new, None, false).await });
         match begun.await.map_err(lost)?? {
-            Begun::Runs(session) => Ok(session),
-            Begun::Before(id) => self.session(&id),
+            StartOutcome::Running(session) => Ok(session),
+            StartOutcome::Existing(id) => self.session(&id),
         }
     }
 
@@ -160,7 +160,7 @@ impl Hub {
         &self,
         new: NewSession,
         share: Option<Arc<Share>>,
-    ) -> Result<Begun, GatewayError> {
+    ) -> Result<StartOutcome, GatewayError> {
         let hub = self.clone();
         let begun = tokio::spawn(async move { hub.begin_once(new, share, true).await });
         begun.await.map_err(lost)?
@@ -171,13 +171,13 @@ impl Hub {
         mut new: NewSession,
         share: Option<Arc<Share>>,
         may_go_on: bool,
-    ) -> Result<Begun, GatewayError> {
+    ) -> Result<StartOutcome, GatewayError> {
         let Some(key) = Key::of_start(&new) else {
-            return self.begin_under(new, None, share, may_go_on).await.map(Begun::Runs);
+            return self.begin_under(new, None, share, may_go_on).await.map(StartOutcome::Running);
         };
-        let turn = self.turn(&key.name).await?;
+        let guard = self.lock_key(&key.name).await?;
         if let Some(id) = self.used(&key).await? {
-            return Ok(Begun::Before(id));
+            return Ok(StartOutcome::Existing(id));
         }
         if let (Some(id), Some(prompt), Some(name)) =
             (new.resume.clone().filter(|_| !new.fork), &mut new.prompt, &new.key)
@@ -186,14 +186,14 @@ impl Hub {
             let as_prompt = Key { name: Key::at(&id, name), content: key.content.clone() };
             let message = prompt.message_id.get_or_insert_with(|| message_id(name, &key.content));
             if self.used(&as_prompt).await?.is_some() || self.has_taken(&id, message).await? {
-                return Ok(Begun::Before(id));
+                return Ok(StartOutcome::Existing(id));
             }
         }
-        match self.begin_under(new, Some((&key, turn)), share, may_go_on).await {
-            Ok(session) => Ok(Begun::Runs(session)),
+        match self.begin_under(new, Some((&key, guard)), share, may_go_on).await {
+            Ok(session) => Ok(StartOutcome::Running(session)),
             // Another process may have used the key first. Any other error is this process's own.
             Err(error) if error.code == ErrorCode::Conflict => {
-                self.used(&key).await?.map(Begun::Before).ok_or(error)
+                self.used(&key).await?.map(StartOutcome::Existing).ok_or(error)
             }
             Err(error) => Err(error),
         }
@@ -202,7 +202,7 @@ impl Hub {
     async fn begin_under(
         &self,
         new: NewSession,
-        once: Option<(&Key, Turn)>,
+        once: Option<(&Key, KeyGuard)>,
         share: Option<Arc<Share>>,
         may_go_on: bool,
     ) -> Result<SessionHandle, GatewayError> {
@@ -235,7 +235,7 @@ impl Hub {
         let start = key;
         let key = Key::of_prompt(&start, id, prompt);
         let message_id = message_id(&start, &key.content);
-        let turn = self.turn(&key.name).await?;
+        let guard = self.lock_key(&key.name).await?;
         if self.used(&key).await?.is_some() || self.went_on(&start, id, &key).await? {
             return Ok(Json::of(&PromptResult { message_id, repeated: true }));
         }
@@ -244,7 +244,7 @@ impl Hub {
         // Holds the key's turn to the end, even if the caller stops waiting.
         let done = tokio::spawn(async move {
             let done = hub.heard(&id, &client, command, Some(key.used_for(&id)), share).await;
-            drop(turn);
+            drop(guard);
             done
         });
         done.await.map_err(lost)?
@@ -320,7 +320,7 @@ impl Hub {
     }
 
     /// Waits for earlier calls with the same key.
-    async fn turn(&self, key: &str) -> Result<Turn, GatewayError> {
+    async fn lock_key(&self, key: &str) -> Result<KeyGuard, GatewayError> {
         let mut under_way = self.shared.keys.subscribe();
         loop {
             let mut is_free = false;
@@ -332,7 +332,7 @@ impl Hub {
                 is_free
             });
             if is_free {
-                return Ok(Turn { keys: Arc::clone(&self.shared.keys), key: key.to_owned() });
+                return Ok(KeyGuard { keys: Arc::clone(&self.shared.keys), key: key.to_owned() });
             }
             let freed = under_way.wait_for(|keys| !keys.contains_key(key));
             // The earlier call may wait for room in the store, perhaps for a long time.

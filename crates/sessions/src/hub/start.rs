@@ -12,7 +12,7 @@ use agentwire_protocol::{
 };
 use tokio::sync::{OwnedSemaphorePermit, oneshot, watch};
 
-use super::idempotency::{Key, Turn};
+use super::idempotency::{Key, KeyGuard};
 use super::plan::{self, Beginning, taken};
 use super::{Hub, Started, lost};
 use crate::bridge::Bridge;
@@ -33,8 +33,8 @@ struct Farewell {
     id: SessionId,
     mark: Mark,
     place: OwnedSemaphorePermit,
-    /// The turn of a start that was refused because the store was full.
-    refused: oneshot::Receiver<Turn>,
+    /// The key of a start that was refused because the store was full.
+    refused: oneshot::Receiver<KeyGuard>,
 }
 
 /// A session that can be created: everything that could be refused was checked, and nothing is stored yet.
@@ -55,16 +55,16 @@ impl Hub {
     pub(super) async fn launch(
         &self,
         new: NewSession,
-        once: Option<(&Key, Turn)>,
+        once: Option<(&Key, KeyGuard)>,
     ) -> Result<SessionHandle, GatewayError> {
         self.check_open()?;
         self.check_room()?;
-        let (key, turn) = once.unzip();
+        let (key, guard) = once.unzip();
         let place = self.validate(&new)?;
         let planned = self.plan(&new).await?;
         let (handle, parts) = self.create(planned, &new, key).await?;
         let agent = parts.plan.agent;
-        self.start_actor(&handle, parts, new.prompt, place, turn).await?;
+        self.start_actor(&handle, parts, new.prompt, place, guard).await?;
         let session = handle.id().as_str();
         tracing::info!(session, agent = agent.as_str(), "session started");
         self.metrics().sessions_started.of(agent).add(1);
@@ -182,7 +182,7 @@ impl Hub {
         parts: Parts,
         prompt: Option<Prompt>,
         place: OwnedSemaphorePermit,
-        turn: Option<Turn>,
+        guard: Option<KeyGuard>,
     ) -> Result<(), GatewayError> {
         let (started, start) = oneshot::channel();
         let (keep, refused) = oneshot::channel();
@@ -193,9 +193,9 @@ impl Hub {
         match start.await.map_err(lost)? {
             Ok(()) => Ok(()),
             Err(Refusal::NoRoom(error)) => {
-                if let Some(turn) = turn {
-                    turn.refuse();
-                    let _ = keep.send(turn);
+                if let Some(guard) = guard {
+                    guard.refuse();
+                    let _ = keep.send(guard);
                 }
                 Err(error)
             }
@@ -273,8 +273,8 @@ impl Hub {
                 shared.abandon(&id).await;
             }
             shared.leave(&id, &mark);
-            if let Some(turn) = refused {
-                let key = turn.key.clone();
+            if let Some(guard) = refused {
+                let key = guard.key.clone();
                 if let Err(error) = shared.change(move |store| store.forget_key(&key)).await {
                     tracing::warn!(%error, "failed to release the idempotency key");
                 }
