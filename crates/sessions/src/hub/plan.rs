@@ -54,7 +54,7 @@ pub(super) fn rest(record: &Record, now: &str) -> Option<Duration> {
     clock::left_of_minute(made, now)
 }
 
-pub(super) struct Beginning {
+pub(super) struct SessionSetup {
     pub(super) record: Record,
     /// The full configuration; the record holds only the part that is stored.
     pub(super) config: SessionConfig,
@@ -64,7 +64,10 @@ pub(super) struct Beginning {
 }
 
 impl Hub {
-    pub(super) async fn beginning(&self, new: &NewSession) -> Result<Beginning, GatewayError> {
+    pub(super) async fn session_setup(
+        &self,
+        new: &NewSession,
+    ) -> Result<SessionSetup, GatewayError> {
         let fork = new.fork;
         let Some(from) = &new.resume else {
             let (mut record, config) = self.created(new, new.config.clone()).await?;
@@ -73,7 +76,7 @@ impl Hub {
             record.summary.native_session_id = native.clone().filter(|_| !fork);
             let origin = Origin { resume: native.clone(), fork };
             let forked_from = native.filter(|_| fork);
-            return Ok(Beginning { record, config, origin, forked_from });
+            return Ok(SessionSetup { record, config, origin, forked_from });
         };
         if !fork {
             return self.resumed(from, new).await;
@@ -85,7 +88,7 @@ impl Hub {
         record.unkept = united(&source.unkept, &record.unkept);
         record.summary.title = source.summary.title;
         let origin = Origin { resume: Some(native), fork };
-        Ok(Beginning { record, config, origin, forked_from: Some(from.as_str().to_owned()) })
+        Ok(SessionSetup { record, config, origin, forked_from: Some(from.as_str().to_owned()) })
     }
 
     /// The id of a new session: the requested one, the one that the agent already uses for it, or a new
@@ -215,7 +218,11 @@ impl Hub {
         config.driver = config.driver.take().or(command.driver);
     }
 
-    async fn resumed(&self, id: &SessionId, new: &NewSession) -> Result<Beginning, GatewayError> {
+    async fn resumed(
+        &self,
+        id: &SessionId,
+        new: &NewSession,
+    ) -> Result<SessionSetup, GatewayError> {
         let mut record = self.record(id).await?;
         if record.summary.state != SessionState::Ended {
             let message =
@@ -250,7 +257,7 @@ impl Hub {
             && summary.last_turn == Some(TurnEnd::Failed)
             && summary.usage.output_tokens == 0;
         let origin = Origin { resume: (!has_nothing).then_some(native), fork: false };
-        Ok(Beginning { record, config, origin, forked_from: None })
+        Ok(SessionSetup { record, config, origin, forked_from: None })
     }
 }
 

@@ -13,7 +13,7 @@ use agentwire_protocol::{
 use tokio::sync::{OwnedSemaphorePermit, oneshot, watch};
 
 use super::idempotency::{Key, KeyGuard};
-use super::plan::{self, Beginning, taken};
+use super::plan::{self, SessionSetup, taken};
 use super::{Hub, Started, lost};
 use crate::bridge::Bridge;
 use crate::clock;
@@ -29,7 +29,7 @@ use crate::store::Record;
 use crate::trust::Wish;
 
 /// What remains to be done when a session's actor has ended.
-struct Farewell {
+struct ActorCleanup {
     id: SessionId,
     mark: Mark,
     place: OwnedSemaphorePermit,
@@ -38,7 +38,7 @@ struct Farewell {
 }
 
 /// A session that can be created: everything that could be refused was checked, and nothing is stored yet.
-struct Planned {
+struct PlannedSession {
     record: Record,
     config: SessionConfig,
     origin: Origin,
@@ -86,8 +86,8 @@ impl Hub {
     }
 
     /// Decides what the session runs with. What cannot be started is refused before anything is stored.
-    async fn plan(&self, new: &NewSession) -> Result<Planned, GatewayError> {
-        let Beginning { record, config, origin, forked_from } = self.beginning(new).await?;
+    async fn plan(&self, new: &NewSession) -> Result<PlannedSession, GatewayError> {
+        let SessionSetup { record, config, origin, forked_from } = self.session_setup(new).await?;
         let agent = record.summary.agent_type;
         let dialect = driver(agent, config.driver.as_deref())?;
         if let Some(prompt) = &new.prompt {
@@ -112,7 +112,7 @@ impl Hub {
         let hooks = Hooks::new(agent.as_str(), dialect.capabilities(), &config)?;
         let launch = plan.launch(&config, &origin, Some(record.summary.id.as_str()), None)?;
         plan.program(&config, &launch).await?;
-        Ok(Planned {
+        Ok(PlannedSession {
             record,
             config,
             origin,
@@ -129,11 +129,11 @@ impl Hub {
     /// Registers the session as running here, and collects the parts of its actor.
     async fn create(
         &self,
-        planned: Planned,
+        planned: PlannedSession,
         new: &NewSession,
         key: Option<&Key>,
     ) -> Result<(SessionHandle, Parts), GatewayError> {
-        let Planned { record, config, origin, plan, policy, .. } = planned;
+        let PlannedSession { record, config, origin, plan, policy, .. } = planned;
         let (id, after) = (record.summary.id.clone(), record.summary.last_seq);
         let (told, summary) = watch::channel(record.summary.clone());
         let (handle, inbox) = SessionHandle::new(id.clone(), summary);
@@ -189,7 +189,7 @@ impl Hub {
         let actor = Actor::new(parts).run(prompt, started);
         // Not the handle itself: the session ends when nobody who could command it is left.
         let (id, mark) = (handle.id().clone(), handle.mark());
-        self.see_off(actor, Farewell { id, mark, place, refused });
+        self.clean_up_after(actor, ActorCleanup { id, mark, place, refused });
         match start.await.map_err(lost)? {
             Ok(()) => Ok(()),
             Err(Refusal::NoRoom(error)) => {
@@ -259,10 +259,14 @@ impl Hub {
     }
 
     /// Runs a session to its end, and cleans up afterwards.
-    fn see_off(&self, actor: impl Future<Output = bool> + Send + 'static, last: Farewell) {
+    fn clean_up_after(
+        &self,
+        actor: impl Future<Output = bool> + Send + 'static,
+        last: ActorCleanup,
+    ) {
         let shared = Arc::downgrade(&self.shared);
         tokio::spawn(async move {
-            let Farewell { id, mark, place, refused } = last;
+            let ActorCleanup { id, mark, place, refused } = last;
             // A session that panics affects no other; its end is reported like that of a crash.
             let is_told = tokio::spawn(actor).await.unwrap_or(false);
             drop(place);
