@@ -65,11 +65,11 @@ struct Shared {
     keys: Arc<watch::Sender<Keys>>,
     /// If set, no session starts any more.
     is_closing: AtomicBool,
-    starts: broadcast::Sender<Started>,
+    starts: broadcast::Sender<SessionStart>,
 }
 
 #[derive(Clone, Debug)]
-pub struct Started {
+pub struct SessionStart {
     pub session: SessionId,
     /// The session's last event before this start.
     pub after: u64,
@@ -157,7 +157,7 @@ impl Hub {
     }
 
     /// Reports every session that starts here from now on.
-    pub fn starts(&self) -> broadcast::Receiver<Started> {
+    pub fn starts(&self) -> broadcast::Receiver<SessionStart> {
         self.shared.starts.subscribe()
     }
 

@@ -14,7 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot, watch};
 
 use super::idempotency::{Key, KeyGuard};
 use super::plan::{self, SessionSetup, taken};
-use super::{Hub, Started, lost};
+use super::{Hub, SessionStart, lost};
 use crate::bridge::Bridge;
 use crate::clock;
 use crate::metrics::Tally;
@@ -171,7 +171,7 @@ impl Hub {
             keys: key.map(|key| key.used_for(&id)).into_iter().collect(),
         };
         // Having no receivers is fine.
-        let _ = self.shared.starts.send(Started { session: id, after });
+        let _ = self.shared.starts.send(SessionStart { session: id, after });
         Ok((handle, parts))
     }
 
