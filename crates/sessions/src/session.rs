@@ -124,11 +124,11 @@ pub(crate) struct Message {
     /// The command's share of the memory budget. It is held until the effects of the command are durable
     /// and sent to the agent, but not while waiting for the agent's answer.
     pub(crate) share: Option<Arc<Share>>,
-    pub(crate) reply: oneshot::Sender<Answered>,
+    pub(crate) reply: oneshot::Sender<CommandReply>,
 }
 
 #[derive(Debug)]
-pub struct Answered {
+pub struct CommandReply {
     pub reply: Result<Json<'static>, GatewayError>,
     /// The sequence number of the last event before the reply. The events that the command caused are at or
     /// before it; later events are after it. Except for some errors from the gateway itself, the reply is
@@ -193,7 +193,7 @@ impl SessionHandle {
         &self,
         command: Command,
         share: Option<Arc<Share>>,
-    ) -> Result<impl Future<Output = Answered> + use<>, Box<Command>> {
+    ) -> Result<impl Future<Output = CommandReply> + use<>, Box<Command>> {
         let (reply, result) = oneshot::channel();
         let message = Message { client: self.client.clone(), key: None, share, reply, command };
         let sent = self.lane(&message.command).try_send(message);
@@ -202,7 +202,7 @@ impl SessionHandle {
         }
         // If the session has ended, the sender learns it from the reply.
         let over = self.over();
-        Ok(async move { result.await.unwrap_or(Answered { reply: Err(over), last_seq: 0 }) })
+        Ok(async move { result.await.unwrap_or(CommandReply { reply: Err(over), last_seq: 0 }) })
     }
 
     /// Waits until there is room for a command, or the session has ended.

@@ -31,7 +31,7 @@ pub(super) async fn command(
     call: Option<Call>,
     session: SessionId,
     message_id: Option<String>,
-    answer: impl Future<Output = agentwire_sessions::session::Answered>,
+    answer: impl Future<Output = agentwire_sessions::session::CommandReply>,
 ) -> Answered {
     let answer = answer.await;
     let reply = match answer.reply {

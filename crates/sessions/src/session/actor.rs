@@ -135,7 +135,7 @@ impl Actor {
             }
         }
         for message in self.commands.close() {
-            let _ = message.reply.send(self.answered(Err(over())));
+            let _ = message.reply.send(self.command_reply(Err(over())));
         }
         self.phase != Phase::Lost
     }

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::actor::Actor;
 use super::commit::storage;
 use super::core::Effect;
-use super::{Answered, Client, Message};
+use super::{Client, CommandReply, Message};
 use crate::blocking::blocking_if_long;
 
 impl Actor {
@@ -28,13 +28,13 @@ impl Actor {
         };
         match self.recall(id).await {
             Ok(()) => self.take(message),
-            Err(error) => drop(message.reply.send(self.answered(Err(error)))),
+            Err(error) => drop(message.reply.send(self.command_reply(Err(error)))),
         }
     }
 
     fn take(&mut self, message: Message) {
         if self.phase.is_over() {
-            let _ = message.reply.send(self.answered(Err(over())));
+            let _ = message.reply.send(self.command_reply(Err(over())));
             return;
         }
         self.outbox.hold(message.share);
@@ -85,12 +85,12 @@ impl Actor {
 
     pub(super) fn reply(&mut self, call: Call, result: Result<Json<'static>, GatewayError>) {
         if let Some(caller) = self.callers.take(call) {
-            let _ = caller.send(self.answered(result));
+            let _ = caller.send(self.command_reply(result));
         }
     }
 
-    pub(super) fn answered(&self, reply: Result<Json<'static>, GatewayError>) -> Answered {
-        Answered { reply, last_seq: self.outbox.last_seq() }
+    pub(super) fn command_reply(&self, reply: Result<Json<'static>, GatewayError>) -> CommandReply {
+        CommandReply { reply, last_seq: self.outbox.last_seq() }
     }
 
     /// Sends the error to callers that have waited until `until`, or to all. Callers whose answer only

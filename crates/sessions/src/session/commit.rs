@@ -6,7 +6,7 @@ use agentwire_dialects::tape::Signal;
 use agentwire_protocol::{ErrorCode, GatewayError};
 use tokio::sync::oneshot;
 
-use super::Answered;
+use super::CommandReply;
 use super::actor::{Actor, Refusal};
 use super::core::{Effect, Reply};
 use super::supervisor::Due;
@@ -36,14 +36,16 @@ impl Actor {
     }
 
     /// Separates the replies from the other effects: replies are sent before anyone sees a later event.
-    fn take_replies(&mut self) -> (Vec<(oneshot::Sender<Answered>, Answered)>, Vec<Effect>) {
+    fn take_replies(
+        &mut self,
+    ) -> (Vec<(oneshot::Sender<CommandReply>, CommandReply)>, Vec<Effect>) {
         let (mut replies, mut others) = (Vec::new(), Vec::new());
         for effect in std::mem::take(&mut self.core.effects) {
             match effect {
                 Effect::Reply(Reply { call, result, after }) => {
                     let last_seq = after.unwrap_or(self.core.journal.last());
                     let caller = self.callers.take(call);
-                    replies.extend(caller.zip(Some(Answered { reply: result, last_seq })));
+                    replies.extend(caller.zip(Some(CommandReply { reply: result, last_seq })));
                 }
                 effect @ (Effect::Write(_)
                 | Effect::CloseStdin

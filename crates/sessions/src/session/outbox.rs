@@ -9,7 +9,7 @@ use std::sync::Arc;
 use agentwire_protocol::{SessionState, SessionSummary};
 use tokio::sync::{oneshot, watch};
 
-use super::Answered;
+use super::CommandReply;
 use super::commit::storage;
 use super::core::Effect;
 use crate::budget::Share;
@@ -103,7 +103,7 @@ impl Outbox {
         &mut self,
         batch: Option<Batch>,
         record: Record,
-        replies: Vec<(oneshot::Sender<Answered>, Answered)>,
+        replies: Vec<(oneshot::Sender<CommandReply>, CommandReply)>,
         effects: Vec<Effect>,
     ) {
         let (events, bytes) =

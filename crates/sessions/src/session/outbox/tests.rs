@@ -37,7 +37,7 @@ fn batch(first: u64, lines: &'static [u8]) -> Option<Batch> {
 async fn nobody_sees_or_hears_of_what_is_not_durable() {
     let (mut outbox, seen) = outbox(&[]);
     let (caller, reply) = oneshot::channel();
-    let answered = Answered { reply: Ok(Json::EMPTY), last_seq: 2 };
+    let answered = CommandReply { reply: Ok(Json::EMPTY), last_seq: 2 };
     let effects = vec![Effect::Write("a".to_owned()), Effect::CloseStdin];
     outbox.submit(batch(1, b"{}\n{}\n"), record(2), vec![(caller, answered)], effects);
     assert!(outbox.is_busy());
@@ -60,7 +60,7 @@ async fn nobody_sees_or_hears_of_what_is_not_durable() {
 async fn a_store_that_refuses_changes_nothing_and_the_caller_hears_why() {
     let (mut outbox, seen) = outbox(&[]);
     let (caller, reply) = oneshot::channel();
-    let answered = Answered { reply: Ok(Json::EMPTY), last_seq: 9 };
+    let answered = CommandReply { reply: Ok(Json::EMPTY), last_seq: 9 };
     // The log has no events before this one.
     outbox.submit(batch(9, b"{}\n"), record(9), vec![(caller, answered)], Vec::new());
     assert!(outbox.committed().await.is_err());
