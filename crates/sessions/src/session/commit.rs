@@ -80,13 +80,13 @@ impl Actor {
     }
 
     pub(super) fn committed(&mut self, result: Result<(), StoreError>) {
-        let landed = self.outbox.landed();
+        let batch = self.outbox.take_committed();
         match result {
             Ok(()) => {
                 let metrics = self.outbox.log().metrics();
-                metrics.events.of(self.plan.agent).add(landed.events);
-                metrics.bytes.of(self.plan.agent).add(landed.bytes);
-                landed.effects.into_iter().for_each(|effect| self.act(effect));
+                metrics.events.of(self.plan.agent).add(batch.events);
+                metrics.bytes.of(self.plan.agent).add(batch.bytes);
+                batch.effects.into_iter().for_each(|effect| self.act(effect));
             }
             // The log belongs to another owner, or cannot be written at all. Nothing may continue
             // unrecorded.

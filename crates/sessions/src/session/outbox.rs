@@ -33,14 +33,14 @@ pub(super) struct Outbox {
 /// The batch that is being made durable, and what follows.
 struct InFlight {
     committed: Pin<Box<Committed>>,
-    landed: Landed,
+    committed_batch: CommittedBatch,
     keys: usize,
     _line: Option<Share>,
     _shares: Vec<Arc<Share>>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Landed {
+pub(super) struct CommittedBatch {
     pub(super) effects: Vec<Effect>,
     pub(super) events: u64,
     pub(super) bytes: u64,
@@ -125,7 +125,7 @@ impl Outbox {
         });
         self.in_flight = Some(InFlight {
             committed: Box::pin(committed),
-            landed: Landed { effects, events, bytes },
+            committed_batch: CommittedBatch { effects, events, bytes },
             keys,
             _line: self.line.take(),
             _shares: std::mem::take(&mut self.shares),
@@ -141,14 +141,14 @@ impl Outbox {
     }
 
     /// Takes what follows from the batch that is durable.
-    pub(super) fn landed(&mut self) -> Landed {
-        self.in_flight.take().map(|in_flight| in_flight.landed).unwrap_or_default()
+    pub(super) fn take_committed(&mut self) -> CommittedBatch {
+        self.in_flight.take().map(|in_flight| in_flight.committed_batch).unwrap_or_default()
     }
 
     /// Filters the effects of the batch that is being made durable.
     pub(super) fn retain(&mut self, stays: impl Fn(&Effect) -> bool) {
         if let Some(in_flight) = &mut self.in_flight {
-            in_flight.landed.effects.retain(stays);
+            in_flight.committed_batch.effects.retain(stays);
         }
     }
 
