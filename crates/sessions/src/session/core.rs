@@ -74,7 +74,7 @@ pub(crate) struct Core {
     /// What the agent did that it must not do. The turn fails for it.
     pub(super) breach: Option<Breach>,
     /// How the process ended. Set while the consequences of its end are reported.
-    pub(super) epitaph: Option<Epitaph>,
+    pub(super) process_end: Option<ProcessEnd>,
     /// What callers get instead of the agent's own answer, once the agent has accepted what they sent.
     acceptances: BTreeMap<u64, Json<'static>>,
     /// Changes that the agent was asked for. They apply once it has accepted them.
@@ -87,7 +87,7 @@ pub(crate) struct Core {
 
 /// How a process ended, for the turns that end with it. Their own wire does not say.
 #[derive(Debug)]
-pub(super) struct Epitaph {
+pub(super) struct ProcessEnd {
     /// How it ended, with its last stderr output, or why the gateway ended it.
     pub(super) text: String,
     /// Only its last stderr output.
@@ -97,7 +97,7 @@ pub(super) struct Epitaph {
     pub(super) is_mute: bool,
 }
 
-impl Epitaph {
+impl ProcessEnd {
     /// Adds the last stderr output to the error of a caller that waited for the agent's answer.
     fn worded(&self, mut error: GatewayError) -> GatewayError {
         if let Some(words) = &self.words
@@ -203,7 +203,7 @@ impl Core {
             failure: None,
             calls: Calls::default(),
             breach: None,
-            epitaph: None,
+            process_end: None,
             acceptances: BTreeMap::new(),
             changes: Vec::new(),
             advisor,
@@ -414,7 +414,7 @@ impl Core {
 impl Sink for Core {
     fn event(&mut self, mut draft: Draft<'_>) {
         if let EventKind::TurnFailed(failed) = &mut draft.kind {
-            self.epitaph.iter().for_each(|epitaph| epitaph.explain(failed));
+            self.process_end.iter().for_each(|process_end| process_end.explain(failed));
             self.advisor.iter().for_each(|advisor| advisor.advise(failed));
         }
         if let Some(draft) = self.form(draft) {
@@ -435,8 +435,8 @@ impl Sink for Core {
         let ours = self.acceptances.remove(&call.0);
         let result = match result {
             Ok(given) => Ok(ours.unwrap_or(given)),
-            Err(error) => Err(match &self.epitaph {
-                Some(epitaph) => epitaph.worded(error),
+            Err(error) => Err(match &self.process_end {
+                Some(process_end) => process_end.worded(error),
                 None => error,
             }),
         };

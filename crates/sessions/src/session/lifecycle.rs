@@ -7,7 +7,7 @@ use agentwire_protocol::{ErrorCode, GatewayError, Json, Prompt, Text, TurnEnd};
 
 use super::actor::Actor;
 use super::agent::{ProcessActivity, Running, SCRATCH};
-use super::core::{Effect, Epitaph, ended};
+use super::core::{Effect, ProcessEnd, ended};
 use super::long_line::LongLine;
 use super::stderr;
 use crate::blocking::{blocking, blocking_if_long};
@@ -57,10 +57,10 @@ impl Actor {
             if let Err(error) = started {
                 self.core.error(error.code.as_str(), error.message.clone());
                 let text = error.message;
-                let epitaph = Epitaph { text, words: None, is_cut: true, is_mute: true };
-                self.core.epitaph = Some(epitaph);
+                let process_end = ProcessEnd { text, words: None, is_cut: true, is_mute: true };
+                self.core.process_end = Some(process_end);
                 self.tape.end(Exit::Unknown, &mut self.core);
-                self.core.epitaph = None;
+                self.core.process_end = None;
                 self.core.state.process_ended();
                 self.core.state.ready();
             }
@@ -232,9 +232,9 @@ impl Actor {
         let verdict = process.watch.verdict();
         let text = verdict.map_or_else(|| ended(exit, is_mute, words.as_deref()), str::to_owned);
         let is_cut = verdict.is_some();
-        self.core.epitaph = Some(Epitaph { text: text.clone(), words, is_cut, is_mute });
+        self.core.process_end = Some(ProcessEnd { text: text.clone(), words, is_cut, is_mute });
         blocking_if_long(self.tape.held(), || self.tape.end(exit, &mut self.core));
-        self.core.epitaph = None;
+        self.core.process_end = None;
         self.core.state.process_ended();
         text
     }
