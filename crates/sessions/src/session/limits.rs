@@ -31,11 +31,11 @@ pub(super) struct Limits {
     asks: bool,
     price: Price,
     /// The limit that a request is open about.
-    waiting: Option<Reached>,
+    waiting: Option<ReachedLimit>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Reached {
+pub(super) struct ReachedLimit {
     pub(super) name: &'static str,
     pub(super) failure: TurnFailure,
     pub(super) message: String,
@@ -66,9 +66,9 @@ impl Limits {
     }
 
     /// The limit that the session has reached or passed, if any.
-    pub(super) fn reached(&self, state: &DerivedState) -> Option<Reached> {
+    pub(super) fn reached(&self, state: &DerivedState) -> Option<ReachedLimit> {
         if let Some(limit) = self.steps.filter(|limit| state.running.steps > *limit) {
-            return Some(Reached {
+            return Some(ReachedLimit {
                 name: "maxTurns",
                 failure: TurnFailure::MaxTurns,
                 message: format!("the turn has reached its limit of {limit} steps"),
@@ -76,7 +76,7 @@ impl Limits {
         }
         let usage = state.record.summary.usage.plus(&state.running.usage);
         if let Some(limit) = self.tokens.filter(|limit| usage.total_tokens >= *limit) {
-            return Some(Reached {
+            return Some(ReachedLimit {
                 name: "maxBudgetTokens",
                 failure: TurnFailure::Budget,
                 message: format!("the session has used {} of {limit} tokens", usage.total_tokens),
@@ -84,7 +84,7 @@ impl Limits {
         }
         let spent = self.spent(state, &usage);
         let limit = self.dollars.filter(|limit| spent >= *limit)?;
-        Some(Reached {
+        Some(ReachedLimit {
             name: "maxBudgetUsd",
             failure: TurnFailure::Budget,
             message: format!("the session has spent ${spent:.4} of ${limit}"),
@@ -135,7 +135,7 @@ impl Actor {
         &mut self,
         call: Call,
         mut pending: PendingPrompt,
-        reached: Reached,
+        reached: ReachedLimit,
     ) -> Result<(), GatewayError> {
         self.prompts.check_hold(&pending)?;
         let id = pending.id();
@@ -152,7 +152,7 @@ impl Actor {
         Ok(())
     }
 
-    fn ask_for_more(&mut self, reached: Reached) {
+    fn ask_for_more(&mut self, reached: ReachedLimit) {
         let id = format!("limit-{}", self.core.journal.last() + 1);
         let input = Json::of(&serde_json::json!({ "limit": reached.name }));
         let request = RequestRaised {
