@@ -11,7 +11,7 @@ use super::super::pending_prompt::PendingPrompt;
 use super::super::pending_request::PendingRequest;
 use super::super::policy::{OnDisk, Verdict};
 use super::super::requests::asked;
-use super::output::{Decision, Output, Vain};
+use super::output::{Decision, Output, UnsupportedOutput};
 use super::{HookEvent, Occasion, Purpose};
 
 /// How often in a row a hook may make the agent continue.
@@ -171,14 +171,14 @@ impl Actor {
         let Some(call) = self.core.hooks.calls.remove(id) else { return };
         // Many hooks return the input as it was shown. That changes nothing.
         output.input = output.input.filter(|input| !is_same(input, call.shown.as_ref()));
-        for vain in std::mem::take(&mut output.vain) {
+        for unsupported in std::mem::take(&mut output.unsupported) {
             let agent = self.core.hooks.agent;
-            let (what, why) = match vain {
-                Vain::Rules => (
+            let (what, why) = match unsupported {
+                UnsupportedOutput::Rules => (
                     "updatedPermissions",
                     "only a rule that allows the same call again can be kept".to_owned(),
                 ),
-                Vain::ToolOutput => {
+                UnsupportedOutput::ToolOutput => {
                     ("updatedMCPToolOutput", format!("{agent} already has the output"))
                 }
             };

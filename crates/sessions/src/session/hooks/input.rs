@@ -84,17 +84,17 @@ pub(super) struct ToolCall {
     server: Option<String>,
     /// The arguments as the agent reported them.
     given: Option<Json<'static>>,
-    pub(super) before: Before,
+    pub(super) pre_tool_use: PreToolUse,
     /// It has produced output, or will run whatever anyone answers.
     pub(super) is_running: bool,
 }
 
 /// The state of the call's `PreToolUse`.
 #[derive(Clone, Debug, Default)]
-pub(super) enum Before {
+pub(super) enum PreToolUse {
     /// Not raised.
     #[default]
-    Untold,
+    NotRaised,
     /// Its hooks are open, as that occasion.
     Raised(u64),
     /// Its hooks are answered, and the agent may still ask.
@@ -123,7 +123,7 @@ impl ToolCall {
         let given = known.and_then(|known| known.given.as_ref());
         let input = words::overlaid(given, request.input.as_ref());
         Self {
-            before: Before::Done,
+            pre_tool_use: PreToolUse::Done,
             ..Self::new(own, kind, server, input.as_ref(), request.title.as_ref(), agent)
         }
     }
@@ -153,8 +153,8 @@ impl ToolCall {
             id: agent.id.clone().into_owned(),
             parent: agent.parent.clone().map(Text::into_owned),
         };
-        let (before, is_running) = (Before::Untold, false);
-        Self { name, own, input, agent, kind, server, given, before, is_running }
+        let (pre_tool_use, is_running) = (PreToolUse::NotRaised, false);
+        Self { name, own, input, agent, kind, server, given, pre_tool_use, is_running }
     }
 
     /// Whether hooks would get the same input for the other call.
