@@ -18,7 +18,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
-use self::listen::Door;
+use self::listen::RelayListener;
 use self::outbox::Outbox;
 use self::socket_dir::SocketDir;
 use crate::budget::{Pool, Share};
@@ -106,9 +106,9 @@ impl Bridge {
         };
         let offers = tokens.iter().map(|(token, server)| (server.clone(), offer(token))).collect();
         // One message at a time: the rest wait in the pipe.
-        let (door, activity) = mpsc::channel(1);
+        let (sender, activity) = mpsc::channel(1);
         let mut tasks = JoinSet::new();
-        tasks.spawn(Door::new(tokens, door, pool, directory).open(listener));
+        tasks.spawn(RelayListener::new(tokens, sender, pool, directory).open(listener));
         let bridge = Self {
             servers,
             connections: BTreeMap::new(),

@@ -35,7 +35,7 @@ const GREETING: Duration = Duration::from_secs(10);
 /// How long to wait after a connection could not be accepted, for example because descriptors ran out.
 const PAUSE: Duration = Duration::from_millis(100);
 
-pub(super) struct Door {
+pub(super) struct RelayListener {
     /// Token and name of each server.
     tokens: Vec<(String, String)>,
     activity: mpsc::Sender<RelayActivity>,
@@ -51,7 +51,7 @@ enum Line {
     Long(LongLine),
 }
 
-impl Door {
+impl RelayListener {
     pub(super) fn new(
         tokens: Vec<(String, String)>,
         activity: mpsc::Sender<RelayActivity>,
@@ -64,7 +64,7 @@ impl Door {
 
     /// Accepts connections until the task is aborted.
     pub(super) async fn open(self, listener: UnixListener) {
-        let door = Arc::new(self);
+        let shared = Arc::new(self);
         let mut relays = JoinSet::new();
         for number in 1.. {
             while relays.try_join_next().is_some() {}
@@ -73,8 +73,8 @@ impl Door {
             }
             match listener.accept().await {
                 Ok((stream, _)) => {
-                    let door = Arc::clone(&door);
-                    relays.spawn(async move { door.serve(number, stream).await });
+                    let shared = Arc::clone(&shared);
+                    relays.spawn(async move { shared.serve(number, stream).await });
                 }
                 Err(error) => {
                     tracing::warn!(%error, "failed to accept an MCP relay");
