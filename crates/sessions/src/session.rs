@@ -1,12 +1,12 @@
 //! A session: one actor that owns one agent and appends events to one log.
 
+mod accept_commands;
 mod actor;
 mod agent;
 mod answer_effects;
 mod answer_scope;
 mod breach;
 mod callers;
-mod calls;
 mod client_mcp;
 mod commands;
 mod commit;
@@ -26,7 +26,7 @@ pub mod policy;
 mod prompts;
 mod requests;
 mod screening;
-mod settling;
+mod settle_requests;
 mod state;
 mod stderr;
 mod structured;

@@ -12,9 +12,9 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 use super::Inbox;
+use super::accept_commands::over;
 use super::agent::{Origin, Plan, ProcessActivity};
 use super::callers::{Callers, NOBODY};
-use super::calls::over;
 use super::core::Core;
 use super::limits::Limits;
 use super::outbox::Outbox;

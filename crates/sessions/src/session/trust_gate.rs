@@ -20,9 +20,9 @@ use serde_json::json;
 
 use tokio::time::Instant;
 
+use super::accept_commands::weight;
 use super::actor::Actor;
 use super::callers::NOBODY;
-use super::calls::weight;
 use super::commands::taken;
 use super::core::Effect;
 use super::pending_prompt::PendingPrompt;
