@@ -197,7 +197,7 @@ impl Hub {
     pub async fn find(&self, prefix: &str) -> Result<SessionId, GatewayError> {
         let not_found = |message: String| GatewayError::new(ErrorCode::SessionNotFound, message);
         let id = SessionId::from(prefix);
-        if self.ask(move |store| store.session(&id)).await?.is_some() {
+        if self.read_store(move |store| store.session(&id)).await?.is_some() {
             return Ok(SessionId::from(prefix));
         }
         let all = self.sessions(Filter::default()).await?;
@@ -222,7 +222,7 @@ impl Hub {
     ) -> Result<Vec<SessionId>, GatewayError> {
         sessions.retain(|id| !self.shared.live().contains_key(id));
         let own = self.owner_name().unwrap_or_default();
-        let gone = self.shared.change(move |store| {
+        let gone = self.shared.write_store(move |store| {
             let mut gone = Vec::new();
             for id in sessions {
                 let Some(record) = store.session(&id)? else { continue };
@@ -284,7 +284,7 @@ impl Hub {
 
     async fn records(&self, filter: Filter) -> Result<Vec<Record>, GatewayError> {
         let shared = Arc::clone(&self.shared);
-        let found = self.ask(move |store| {
+        let found = self.read_store(move |store| {
             let records = store.sessions(&filter)?.into_iter();
             let mut may_write = true;
             let records = records.map(|record| shared.looked_after(store, record, &mut may_write));
@@ -296,14 +296,14 @@ impl Hub {
     }
 
     async fn remembered(&self, key: String) -> Result<Option<String>, GatewayError> {
-        self.ask(move |store| store.remembered(&key)).await
+        self.read_store(move |store| store.remembered(&key)).await
     }
 
-    async fn ask<T: Send + 'static>(
+    async fn read_store<T: Send + 'static>(
         &self,
-        ask: impl FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
+        read: impl FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, GatewayError> {
-        self.shared.ask(ask).await
+        self.shared.read_store(read).await
     }
 
     fn owner_name(&self) -> Option<String> {
@@ -324,25 +324,25 @@ impl Shared {
         }
     }
 
-    async fn ask<T: Send + 'static>(
+    async fn read_store<T: Send + 'static>(
         &self,
-        ask: impl FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
+        read: impl FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, GatewayError> {
-        self.log.ask(ask).await.map_err(|error| storage(&error))
+        self.log.read_store(read).await.map_err(|error| storage(&error))
     }
 
-    async fn change<T: Send + 'static>(
+    async fn write_store<T: Send + 'static>(
         &self,
-        change: impl FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
+        write: impl FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, GatewayError> {
-        self.log.change(change).await.map_err(|error| storage(&error))
+        self.log.write_store(write).await.map_err(|error| storage(&error))
     }
 
     /// Closes the log of a session whose actor failed.
     async fn abandon(&self, id: &SessionId) {
         let id = id.clone();
         let own = self.owner.as_ref().map(|owner| owner.name().to_owned());
-        let closed = self.change(move |store| match store.session(&id)? {
+        let closed = self.write_store(move |store| match store.session(&id)? {
             // Another process may own it by now.
             Some(record) if record.owner == own => orphans::close(store, record, FAILED),
             Some(_) | None => Ok(()),

@@ -1,9 +1,9 @@
 //! The log: what sessions append becomes durable, then visible, and is read with cursors.
 
-mod blocking;
 mod cursor;
 mod live;
-mod resumes;
+mod resume_watch;
+mod store_access;
 mod writer;
 
 use std::fmt;
@@ -112,7 +112,7 @@ impl EventLog {
     pub async fn opened(&self, session: &SessionId, after: u64) {
         tokio::select! {
             () = self.shared.opened(session) => {}
-            () = resumes::gone_on(&self.shared, session, after) => {}
+            () = resume_watch::wait_for_resume(&self.shared, session, after) => {}
         }
     }
 

@@ -96,7 +96,8 @@ impl Hub {
     async fn new_id(&self, new: &NewSession) -> Result<SessionId, GatewayError> {
         let is_used = async |id: &SessionId| {
             let wanted = id.clone();
-            let is_kept = self.ask(move |store| Ok(store.session(&wanted)?.is_some())).await?;
+            let is_kept =
+                self.read_store(move |store| Ok(store.session(&wanted)?.is_some())).await?;
             Ok::<_, GatewayError>(is_kept || self.shared.live().contains_key(id))
         };
         if let Some(id) = &new.id {

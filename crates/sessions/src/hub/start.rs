@@ -240,7 +240,7 @@ impl Hub {
     async fn claim(&self, id: &SessionId) -> Result<(), GatewayError> {
         let Some(owner) = self.owner_name() else { return Ok(()) };
         let session = id.clone();
-        let claimed = self.shared.change(move |store| {
+        let claimed = self.shared.write_store(move |store| {
             let record = store.session(&session)?;
             let before = record.as_ref().and_then(|record| record.owner.as_deref());
             // A process that died before the session started left its name as owner; so may this process
@@ -279,7 +279,7 @@ impl Hub {
             shared.leave(&id, &mark);
             if let Some(guard) = refused {
                 let key = guard.key.clone();
-                if let Err(error) = shared.change(move |store| store.forget_key(&key)).await {
+                if let Err(error) = shared.write_store(move |store| store.forget_key(&key)).await {
                     tracing::warn!(%error, "failed to release the idempotency key");
                 }
             }

@@ -243,7 +243,8 @@ impl Cursor {
     ) {
         let session = self.session.clone();
         let after = self.position;
-        self.pending_read = Some(self.log.asking(move |store| read(store, &session, after)));
+        self.pending_read =
+            Some(self.log.start_store_read(move |store| read(store, &session, after)));
     }
 
     /// Takes in the result of a read. Returns whether to continue.

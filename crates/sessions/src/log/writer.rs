@@ -10,9 +10,9 @@ use std::{iter, mem};
 use agentwire_protocol::{SessionId, SessionState};
 use tokio::sync::{oneshot, watch};
 
-use super::blocking::Turns;
 use super::live::{Live, Tails};
-use super::resumes::Resumes;
+use super::resume_watch::ResumeWatch;
+use super::store_access::StorePermits;
 use crate::blocking::{blocking, may_wait};
 use crate::budget::Budget;
 use crate::metrics::Metrics;
@@ -37,8 +37,8 @@ pub(super) struct Shared {
     ended: watch::Sender<bool>,
     /// How many sessions became live here so far.
     opened: watch::Sender<u64>,
-    pub(super) resumes: Resumes,
-    pub(super) turns: Turns,
+    pub(super) resume_watch: ResumeWatch,
+    pub(super) store_permits: StorePermits,
     pub(super) budget: Budget,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -113,8 +113,8 @@ impl Shared {
             stuck: Mutex::default(),
             ended: watch::Sender::new(false),
             opened: watch::Sender::new(0),
-            resumes: Resumes::default(),
-            turns: Turns::default(),
+            resume_watch: ResumeWatch::default(),
+            store_permits: StorePermits::default(),
             budget,
             thread: Mutex::default(),
         }

@@ -199,7 +199,7 @@ impl Actor {
             return Ok(());
         };
         let key = self.prompt_key(id);
-        let found = self.outbox.log().ask(move |store| store.remembered(&key)).await;
+        let found = self.outbox.log().read_store(move |store| store.remembered(&key)).await;
         self.prompts.recall(found.map_err(|error| storage(&error))?.map(|_| id.to_owned()));
         Ok(())
     }
