@@ -3,7 +3,6 @@
 
 mod call;
 mod disk;
-pub mod escapes;
 mod git;
 mod own_files;
 mod paths;
@@ -11,6 +10,7 @@ pub mod readonly;
 mod remember;
 mod rules;
 mod shell;
+pub mod side_effects;
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use agentwire_dialects::describe::{AgentTools, Class, Touches, common_class};
 
 use super::call::Call;
-use super::escapes;
 use super::paths::{Pattern, Places, Readings, Resolve};
 use super::shell::{self, Mention};
+use super::side_effects;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rule {
@@ -199,7 +199,9 @@ impl Detail {
             (Self::Input(digest), _) => call.has_digest(digest),
             (Self::Command { words, more }, Touches::Command(command)) => {
                 let fits = call.words.as_ref().is_some_and(|own| match more {
-                    true => own.starts_with(words) && !escapes::escapes(own, words.len()),
+                    true => {
+                        own.starts_with(words) && !side_effects::has_side_effect(own, words.len())
+                    }
                     false => own == words,
                 });
                 let here = command.directory.as_ref().is_none_or(|directory| {
