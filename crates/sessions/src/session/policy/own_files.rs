@@ -7,7 +7,7 @@ use agentwire_dialects::describe::{INPUT_LIMIT, ShellCommand, Touches, is_text};
 use serde_json::Value;
 
 use super::call::Call;
-use super::paths::{Places, Resolve, fits, normal, without_sets};
+use super::paths::{Resolve, SessionDirs, fits, normal, without_sets};
 use super::shell::{TEXT_LIMIT, base, tokens};
 
 /// How many paths of one command are examined. A command with more asks.
@@ -86,13 +86,13 @@ impl OwnFiles {
     pub(super) fn may_be_touched(
         &self,
         call: &Call<'_>,
-        places: &Places,
+        dirs: &SessionDirs,
         resolve: Resolve<'_>,
     ) -> bool {
         if self.0.is_empty() {
             return false;
         }
-        let matcher = OwnFileMatcher { own: &self.0, places, resolve };
+        let matcher = OwnFileMatcher { own: &self.0, dirs, resolve };
         let reaches = call.reaches_below();
         let names = |is_all: bool| {
             call.input.as_ref().is_some_and(|input| {
@@ -120,14 +120,14 @@ impl OwnFiles {
 
 struct OwnFileMatcher<'a> {
     own: &'a [PathBuf],
-    places: &'a Places,
+    dirs: &'a SessionDirs,
     resolve: Resolve<'a>,
 }
 
 impl OwnFileMatcher<'_> {
     /// Whether a path lies in one of them; or, if `reaches`, above one.
     fn is_reached(&self, path: &str, reaches: bool) -> bool {
-        let Some(readings) = self.places.read(path, self.resolve) else {
+        let Some(readings) = self.dirs.read(path, self.resolve) else {
             return self.is_spelled_in(path);
         };
         readings.iter().any(|path| self.holds(path) || (reaches && self.is_below(path)))
@@ -242,7 +242,7 @@ impl OwnFileMatcher<'_> {
 
     /// The text with the home directory in place of its variable.
     fn expanded(&self, text: &str) -> String {
-        match self.places.home.as_deref().and_then(Path::to_str) {
+        match self.dirs.home.as_deref().and_then(Path::to_str) {
             Some(home) => text.replace("${HOME}", home).replace("$HOME", home),
             None => text.to_owned(),
         }
@@ -267,7 +267,7 @@ impl OwnFileMatcher<'_> {
             })
         };
         let is_named = |own: &PathBuf| {
-            let below_home = self.places.home.as_ref().and_then(|home| own.strip_prefix(home).ok());
+            let below_home = self.dirs.home.as_ref().and_then(|home| own.strip_prefix(home).ok());
             let short = below_home.map(|rest| Path::new("~").join(rest));
             spelled(own)
                 || spelled(&(self.resolve)(own))
@@ -283,7 +283,7 @@ impl OwnFileMatcher<'_> {
         if !path.contains(['*', '?', '[']) {
             return false;
         }
-        let whole = match (path.strip_prefix("~/"), &self.places.home, &self.places.working) {
+        let whole = match (path.strip_prefix("~/"), &self.dirs.home, &self.dirs.working) {
             (Some(rest), Some(home), _) => home.join(rest),
             (_, _, Some(working)) => working.join(path),
             _ => PathBuf::from(path),

@@ -2,7 +2,7 @@
 
 mod hidden;
 
-use hidden::Hiding;
+use hidden::HiddenPrograms;
 pub(super) use hidden::is_interpreter;
 
 /// A longer text is not judged: nothing allows it, and a deny rule may fit. A shell cannot be started with
@@ -131,14 +131,14 @@ pub(super) struct CommandText {
     /// `None` if the text is too long to judge.
     tokens: Option<Vec<String>>,
     /// `None` if the command is not parsed exactly.
-    hiding: Option<Hiding>,
+    hidden_programs: Option<HiddenPrograms>,
 }
 
 impl CommandText {
     /// Splits a command. `words` are its words, if it is parsed exactly.
     pub(super) fn new(text: &str, words: Option<&[String]>) -> Self {
         let tokens = (text.len() <= TEXT_LIMIT).then(|| tokens(text));
-        Self { tokens, hiding: words.map(Hiding::of) }
+        Self { tokens, hidden_programs: words.map(HiddenPrograms::of) }
     }
 
     /// Looks for a denied command anywhere in the text, whatever quotes and separators it has.
@@ -150,10 +150,13 @@ impl CommandText {
         let program = base(&program);
         let is_program = |token: &str| base(token).eq_ignore_ascii_case(program);
         let resembles = |token: &String| {
-            let hiding = self.hiding.as_ref();
-            is_program(token) || hiding.is_some_and(|hiding| hiding.resembles(token, program))
+            let hidden_programs = self.hidden_programs.as_ref();
+            is_program(token)
+                || hidden_programs
+                    .is_some_and(|hidden_programs| hidden_programs.resembles(token, program))
         };
-        let is_hiding = self.hiding.as_ref().is_none_or(|hiding| hiding.runs_code);
+        let is_hiding =
+            self.hidden_programs.as_ref().is_none_or(|hidden_programs| hidden_programs.runs_code);
         let doubt = if is_hiding { Mention::Possible } else { Mention::None };
         let denied = tokens(&denied.join(" "));
         let rest = denied.get(1..).unwrap_or_default();

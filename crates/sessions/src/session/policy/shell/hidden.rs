@@ -90,7 +90,7 @@ const PROGRAM_LIMIT: usize = 16;
 
 /// How a command that is parsed exactly may run a program that it does not name.
 #[derive(Debug)]
-pub(super) struct Hiding {
+pub(super) struct HiddenPrograms {
     /// It runs code on its command line, in another language or in a sed script.
     pub(super) runs_code: bool,
     /// It passes words to another program or shell.
@@ -99,7 +99,7 @@ pub(super) struct Hiding {
     is_plain: bool,
 }
 
-impl Hiding {
+impl HiddenPrograms {
     pub(super) fn of(words: &[String]) -> Self {
         let first = words.first().map_or("", |word| base(word));
         Self {
