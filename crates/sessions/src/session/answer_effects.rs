@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use super::actor::Actor;
 use super::answer_scope;
-use super::breach::Standing;
+use super::breach::CallPermission;
 use super::callers::NOBODY;
 use super::hooks::event_name;
 use super::pending_request::{Asker, PendingRequest};
@@ -36,7 +36,7 @@ pub(super) struct AnswerEffects {
     rules: Vec<(String, bool)>,
     mode: Option<String>,
     /// What a hook decides about its call.
-    pub(super) standing: Option<Standing>,
+    pub(super) standing: Option<CallPermission>,
 }
 
 /// The input of a hook for a tool call.
@@ -121,7 +121,7 @@ impl Actor {
             (RequestKind::Hook, Answer::Deny { .. }) if settlement.error.is_none() => {
                 let event = event_name(raised.input.as_ref());
                 let is_call = event.is_some_and(|event| CALL_HOOKS.contains(&event.as_str()));
-                let standing = is_call.then_some(Standing::Denied);
+                let standing = is_call.then_some(CallPermission::Denied);
                 Ok(AnswerEffects { standing, ..AnswerEffects::default() })
             }
             (
@@ -239,8 +239,8 @@ impl Actor {
         }
         // After `PreToolUse` the agent may still ask, and then that answer decides.
         let standing = match (denies, allows) {
-            (true, _) => Some(Standing::Denied),
-            (false, true) if event == "PermissionRequest" => Some(Standing::Allowed),
+            (true, _) => Some(CallPermission::Denied),
+            (false, true) if event == "PermissionRequest" => Some(CallPermission::Allowed),
             (false, _) => None,
         };
         let mut effects = AnswerEffects { standing, ..AnswerEffects::default() };

@@ -13,7 +13,7 @@ use agentwire_protocol::{
     ApprovalMode, Call, Configure, ErrorCode, EventKind, GatewayError, Json, Text,
 };
 
-use super::breach::{Breach, Calls, described, failed};
+use super::breach::{Breach, CallPermissions, described, failed};
 use super::callers::NOBODY;
 use super::hooks::Hooks;
 use super::journal::Journal;
@@ -70,7 +70,7 @@ pub(crate) struct Core {
     /// Why the gateway cut the turn off, if it did. The agent only knows that it was interrupted.
     pub(super) cut: Option<(TurnFailure, String)>,
     pub(super) failure: Option<(TurnFailure, String)>,
-    pub(super) calls: Calls,
+    pub(super) calls: CallPermissions,
     /// What the agent did that it must not do. The turn fails for it.
     pub(super) breach: Option<Breach>,
     /// How the process ended. Set while the consequences of its end are reported.
@@ -201,7 +201,7 @@ impl Core {
                 .is_some_and(|known| !known.0.capabilities().changed_input),
             cut: None,
             failure: None,
-            calls: Calls::default(),
+            calls: CallPermissions::default(),
             breach: None,
             process_end: None,
             acceptances: BTreeMap::new(),

@@ -7,7 +7,7 @@ use agentwire_protocol::{Command, Json, Settlement, Text};
 use serde_json::{Value, json};
 
 use super::actor::Actor;
-use super::breach::Standing;
+use super::breach::CallPermission;
 use super::callers::NOBODY;
 use super::policy::{Disk, OnDisk, Policy, Screening};
 use super::state::DerivedState;
@@ -43,7 +43,7 @@ impl Actor {
     fn deny_call(&mut self, judged: &Judged, reason: &str) {
         self.answer_call(judged, &decision("deny", reason));
         if let Some(tool) = &judged.tool_use_id {
-            self.core.stands(tool, Standing::Denied);
+            self.core.stands(tool, CallPermission::Denied);
         }
     }
 
