@@ -38,10 +38,10 @@ use crate::store::{Append, Store, StoreError};
 pub struct EventLog {
     shared: Arc<Shared>,
     /// The thread ends when the last of these is dropped.
-    _used: Arc<Used>,
+    _close_on_drop: Arc<CloseOnDrop>,
 }
 
-struct Used(Arc<Shared>);
+struct CloseOnDrop(Arc<Shared>);
 
 /// Appends to the log of one session, which is live here until this is dropped.
 pub struct LogWriter {
@@ -65,7 +65,7 @@ impl EventLog {
     /// The same with a given budget, which bounds large events on their way to readers.
     pub fn within(store: Arc<dyn Store>, budget: Budget) -> Self {
         let shared = Arc::new(Shared::new(store, budget));
-        let log = Self { _used: Arc::new(Used(Arc::clone(&shared))), shared };
+        let log = Self { _close_on_drop: Arc::new(CloseOnDrop(Arc::clone(&shared))), shared };
         let shared = Arc::clone(&log.shared);
         let started =
             thread::Builder::new().name("log".to_owned()).spawn(move || writer::run(&shared));
@@ -124,7 +124,7 @@ impl EventLog {
     }
 }
 
-impl Drop for Used {
+impl Drop for CloseOnDrop {
     fn drop(&mut self) {
         self.0.close();
     }

@@ -12,7 +12,7 @@ use agentwire_protocol::{ErrorCode, GatewayError};
 use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 use tokio::time::timeout;
 
-use crate::path_walk::{Reached, reach};
+use crate::path_walk::{ReachedPath, reach};
 
 /// How long an access may take.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -76,7 +76,7 @@ impl Drop for Waiter {
 /// elsewhere: until then, its thread counts as being on the directory's file system.
 pub(crate) async fn access<T: Send + 'static>(
     directory: &Path,
-    call: impl FnOnce(Reached) -> T + Send + 'static,
+    call: impl FnOnce(ReachedPath) -> T + Send + 'static,
 ) -> Result<T, GatewayError> {
     ACCESSES.access(directory, LIMIT, call).await
 }
@@ -95,7 +95,7 @@ impl DirectoryAccesses {
         &'static self,
         directory: &Path,
         limit: Duration,
-        call: impl FnOnce(Reached) -> T + Send + 'static,
+        call: impl FnOnce(ReachedPath) -> T + Send + 'static,
     ) -> Result<T, GatewayError> {
         let known = || unanswered(directory, "an earlier check has not finished");
         let hangs = |(at, begun): &(PathBuf, Instant)| {

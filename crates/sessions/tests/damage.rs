@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use agentwire_protocol::{AgentType, SessionState};
-use agentwire_sessions::store::gap::{Gap, Why};
-use agentwire_sessions::store::sqlite::{Checked, Damage, Sqlite};
+use agentwire_sessions::store::gap::{Gap, GapReason};
+use agentwire_sessions::store::sqlite::{Damage, ScanReport, Sqlite};
 use agentwire_sessions::store::{Batch, Filter, Store, StoreError};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params};
@@ -135,7 +135,7 @@ impl StoreFixture {
             .unwrap()
     }
 
-    fn check(&self) -> Checked {
+    fn check(&self) -> ScanReport {
         self.store.check(&mut |_, _| ()).unwrap()
     }
 }
@@ -199,7 +199,7 @@ fn check_others(store: &dyn Store, but: &str) {
     }
 }
 
-fn events(session: &str, from: u64, to: u64, why: Why) -> Damage {
+fn events(session: &str, from: u64, to: u64, why: GapReason) -> Damage {
     Damage::Events(id(session), Gap { from, to, why })
 }
 
@@ -208,7 +208,7 @@ fn what_is_whole_is_found_whole() {
     for fixture in [StoreFixture::new(), StoreFixture::unchecked()] {
         check_others(&fixture.store, "");
         let checked = fixture.check();
-        assert_eq!(checked, Checked { sessions: 3, events: 33, damage: Vec::new() });
+        assert_eq!(checked, ScanReport { sessions: 3, events: 33, damage: Vec::new() });
     }
 }
 
@@ -227,7 +227,7 @@ fn a_flipped_bit_of_an_event_is_never_given_for_it() {
             check(&fixture.store, session, &[(from, to, "damaged")]);
             if round % 10 == 0 {
                 check_others(&fixture.store, session);
-                assert_eq!(fixture.check().damage, [events(session, from, to, Why::Damaged)]);
+                assert_eq!(fixture.check().damage, [events(session, from, to, GapReason::Damaged)]);
             }
         });
     }
@@ -340,10 +340,10 @@ fn what_is_gone_is_missing() {
     assert_eq!(
         checked.damage,
         [
-            events("one", 4, 9, Why::Missing),
-            events("one", 16, 18, Why::Missing),
-            events("two", 1, 3, Why::Missing),
-            events("three", 1, 3, Why::Missing),
+            events("one", 4, 9, GapReason::Missing),
+            events("one", 16, 18, GapReason::Missing),
+            events("two", 1, 3, GapReason::Missing),
+            events("three", 1, 3, GapReason::Missing),
         ]
     );
     // It continues after them.

@@ -18,7 +18,7 @@ use agentwire_protocol::session::{McpServer, OnLimit};
 use agentwire_protocol::{AgentType, ErrorCode, GatewayError, Prompt, SessionConfig};
 use tokio::time::timeout;
 
-use self::own_rules::Question;
+use self::own_rules::OwnRulesCheck;
 use super::state::ExpectedConversation;
 use crate::budget::Budget;
 use crate::managed_files::{self, OverridingFile};
@@ -195,7 +195,7 @@ impl Plan {
         let rules = self
             .dialect
             .own_rules()
-            .and_then(|own| Question::of(self.agent.as_str(), own, config, launch));
+            .and_then(|own| OwnRulesCheck::of(self.agent.as_str(), own, config, launch));
         let directory = working_directory(launch);
         let (wanted, looked) = (launch.program.clone(), directory.clone());
         let (dialect, config, env) = (self.dialect, config.clone(), launch.env.clone());

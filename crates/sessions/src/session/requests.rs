@@ -20,13 +20,13 @@ pub(super) struct Requests {
     /// When an open request is denied because nobody answered.
     deadlines: BTreeMap<String, Instant>,
     /// Settled requests, oldest first.
-    settled: VecDeque<Settled>,
+    settled: VecDeque<SettledRequest>,
     /// Calls that wait at a limit: requested, or shown to the gateway's own hook.
     held: Vec<PendingRequest>,
     held_calls: Vec<Judged>,
 }
 
-struct Settled {
+struct SettledRequest {
     id: String,
     /// How, and by whom.
     how: String,
@@ -53,12 +53,13 @@ impl Requests {
         if self.settled.len() >= SETTLED_LIMIT {
             self.settled.pop_front();
         }
-        self.settled.push_back(Settled { id: id.to_owned(), how, client });
+        self.settled.push_back(SettledRequest { id: id.to_owned(), how, client });
     }
 
     /// Why a request that is not open cannot be answered.
     pub(super) fn not_open(&self, id: &str) -> GatewayError {
-        let Some(Settled { how, client, .. }) = self.settled.iter().find(|over| over.id == id)
+        let Some(SettledRequest { how, client, .. }) =
+            self.settled.iter().find(|over| over.id == id)
         else {
             let message = format!("there is no open request {id} in this session");
             return GatewayError::new(ErrorCode::RequestNotFound, message);

@@ -23,7 +23,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use self::checkpoint::CheckpointThread;
 use self::error::failed;
 use self::readers::Readers;
-pub use self::scan::{Checked, Damage};
+pub use self::scan::{Damage, ScanReport};
 use super::{Append, Batch, Filter, Record, Store, StoreError};
 use crate::owner;
 
@@ -110,7 +110,7 @@ impl Sqlite {
 
     /// Reads everything and reports what is damaged or missing. `progress` is called with the number of
     /// sessions read, and of all sessions.
-    pub fn check(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Checked, StoreError> {
+    pub fn check(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<ScanReport, StoreError> {
         self.readers
             .with(|connection| scan::check(connection, progress))
             .map_err(failed("check the store"))

@@ -24,7 +24,7 @@ const READ_LIMIT: usize = 128 << 10;
 /// How long to wait before a failed write of a long line to the disk is retried.
 const TRY_DISK: Duration = Duration::from_millis(500);
 
-type Sharing = Pin<Box<dyn Future<Output = Share> + Send>>;
+type PendingShare = Pin<Box<dyn Future<Output = Share> + Send>>;
 
 /// A process that runs, or that has ended but is not yet read to its end.
 pub(in super::super) struct Running {
@@ -39,7 +39,7 @@ pub(in super::super) struct Running {
     /// A line that is too long to stay in memory until it ends.
     pub(in super::super) long: Option<LongLine>,
     /// Waits for the memory that the long line needs when it is read back.
-    sharing: Option<Sharing>,
+    sharing: Option<PendingShare>,
     pool: Pool,
     data_dir: PathBuf,
     exit: Option<Exit>,
@@ -264,7 +264,7 @@ async fn read(output: &mut Option<Output>) -> usize {
     .await
 }
 
-async fn shared(sharing: &mut Option<Sharing>) -> Share {
+async fn shared(sharing: &mut Option<PendingShare>) -> Share {
     match sharing {
         Some(share) => share.await,
         None => std::future::pending().await,

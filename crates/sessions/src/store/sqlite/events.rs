@@ -9,7 +9,7 @@ use super::checksum::BatchRow;
 use super::error::sound;
 use super::{records, rows};
 use crate::store::Batch;
-use crate::store::gap::{Gap, Why};
+use crate::store::gap::{Gap, GapReason};
 
 /// If a session's record does not say how many events there are, a row that claims to be further away than
 /// this is not believed.
@@ -202,7 +202,8 @@ impl<'a> Walk<'a> {
     }
 
     fn gap(&mut self, to: u64) -> Gap {
-        let why = if self.damaged.take().is_some() { Why::Damaged } else { Why::Missing };
+        let why =
+            if self.damaged.take().is_some() { GapReason::Damaged } else { GapReason::Missing };
         let gap = Gap { from: self.position + 1, to, why };
         self.position = to;
         gap
