@@ -133,13 +133,13 @@ impl Drop for CloseOnDrop {
 impl LogWriter {
     /// Submits the next events. A session can have one append in progress; a second one is refused.
     pub fn submit(&self, append: Append) -> Committed {
-        self.submit_telling(append, |_| ())
+        self.submit_with(append, |_| ())
     }
 
     /// The same. `on_result` is called with the result, after this resolves and before a cursor returns any
     /// of the events. Anyone it notifies finds the events in the log. It must not wait for anything, nor read
     /// the log.
-    pub fn submit_telling(
+    pub fn submit_with(
         &self,
         append: Append,
         on_result: impl FnOnce(Result<(), &StoreError>) + Send + 'static,

@@ -68,7 +68,7 @@ impl InProcessTransport {
             Call::Start { request, key } => {
                 request.check()?;
                 let new = NewSession { key: Some(key), ..NewSession::from(*request) };
-                match hub.begin(new, None).await? {
+                match hub.start_or_continue(new, None).await? {
                     StartOutcome::Running(session) => Json::of(&session.summary()),
                     StartOutcome::Existing(id) => Json::of(&hub.summary(&id).await?),
                 }
@@ -79,7 +79,7 @@ impl InProcessTransport {
             Call::Show(id) => Json::of(&hub.details(&id).await?),
             Call::Requests(of) => Json::of(&hub.requests(of.as_ref()).await?),
             Call::Command(id, command) => {
-                hub.order(&id, &Client::default(), command, None, None).await?
+                hub.send_command(&id, &Client::default(), command, None, None).await?
             }
         })
     }

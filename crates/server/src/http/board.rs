@@ -119,7 +119,7 @@ pub(super) async fn create(
         is_limited: caller.is_limited(),
         ..NewSession::of(agent)
     };
-    match app.hub().begin(new, share.map(Arc::new)).await? {
+    match app.hub().start_or_continue(new, share.map(Arc::new)).await? {
         StartOutcome::Running(session) if app.desk.take_on(session.id()) => {
             let id = session.id().clone();
             drop(tokio::spawn(see_to_the_end(app, session)));

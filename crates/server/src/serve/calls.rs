@@ -76,7 +76,7 @@ async fn begin(
         (Some(id), false) => hub.summary(id).await?.last_seq,
         (Some(_), true) | (None, _) => 0,
     };
-    match hub.begin(new, share).await? {
+    match hub.start_or_continue(new, share).await? {
         StartOutcome::Running(handle) => {
             let session = Box::new(handle.summary());
             Ok((Reply::Started { session, after }, Some(handle)))

@@ -111,7 +111,7 @@ impl Outbox {
         let append = Append { batch, record, keys: std::mem::take(&mut self.keys) };
         let keys = append.keys.len();
         let (watched, summary) = (self.summary.clone(), append.record.summary.clone());
-        let committed = self.writer.submit_telling(append, move |result| {
+        let committed = self.writer.submit_with(append, move |result| {
             if result.is_ok() {
                 watched.send_replace(summary);
             }
