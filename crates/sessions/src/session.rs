@@ -180,10 +180,10 @@ impl SessionHandle {
         share: Option<Arc<Share>>,
     ) -> Result<Json<'static>, GatewayError> {
         let (reply, result) = oneshot::channel();
-        let over = |_| self.over();
+        let ended = |_| self.ended_error();
         let message = Message { client: self.client.clone(), key, share, reply, command };
-        self.lane(&message.command).send(message).await.map_err(over)?;
-        result.await.map_err(|_| self.over())?.reply
+        self.lane(&message.command).send(message).await.map_err(ended)?;
+        result.await.map_err(|_| self.ended_error())?.reply
     }
 
     /// Sends a command immediately, in call order; await the returned future for the reply. Returns the
@@ -201,8 +201,8 @@ impl SessionHandle {
             return Err(Box::new(message.command));
         }
         // If the session has ended, the sender learns it from the reply.
-        let over = self.over();
-        Ok(async move { result.await.unwrap_or(CommandReply { reply: Err(over), last_seq: 0 }) })
+        let ended = self.ended_error();
+        Ok(async move { result.await.unwrap_or(CommandReply { reply: Err(ended), last_seq: 0 }) })
     }
 
     /// Waits until there is room for a command, or the session has ended.
@@ -222,8 +222,8 @@ impl SessionHandle {
     /// Waits until the session's state fits, and returns it. An ended session always fits.
     pub async fn until(&self, fits: impl Fn(&SessionSummary) -> bool) -> SessionSummary {
         let mut summary = self.summary.clone();
-        let over = |summary: &SessionSummary| summary.state == SessionState::Ended;
-        match summary.wait_for(|summary| fits(summary) || over(summary)).await {
+        let ended = |summary: &SessionSummary| summary.state == SessionState::Ended;
+        match summary.wait_for(|summary| fits(summary) || ended(summary)).await {
             Ok(summary) => summary.clone(),
             Err(_) => self.summary(),
         }
@@ -242,7 +242,7 @@ impl SessionHandle {
         mark.0.upgrade().is_some_and(|commands| commands.same_channel(&self.commands))
     }
 
-    fn over(&self) -> GatewayError {
+    fn ended_error(&self) -> GatewayError {
         GatewayError::new(
             ErrorCode::Conflict,
             format!("session {} has ended; it can be resumed", self.id),

@@ -136,7 +136,7 @@ impl RelayListener {
             let pieces = u32::try_from(line.length() / PIECE + 1).unwrap_or(u32::MAX);
             let room = Arc::clone(&self.room).acquire_many_owned(pieces).await;
             let Ok(room) = room else { break };
-            let (line, share) = self.whole(line).await?;
+            let (line, share) = self.read_complete(line).await?;
             if line.trim_ascii().is_empty() {
                 continue;
             }
@@ -195,7 +195,7 @@ impl RelayListener {
     }
 
     /// The whole line, in memory; a long one is read once it has its share.
-    async fn whole(&self, line: Line) -> io::Result<(Vec<u8>, Option<Arc<Share>>)> {
+    async fn read_complete(&self, line: Line) -> io::Result<(Vec<u8>, Option<Arc<Share>>)> {
         match line {
             Line::Short(line) => Ok((line, None)),
             Line::Long(long) => {

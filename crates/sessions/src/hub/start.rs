@@ -268,12 +268,12 @@ impl Hub {
         tokio::spawn(async move {
             let ActorCleanup { id, mark, place, refused } = last;
             // A session that panics affects no other; its end is reported like that of a crash.
-            let is_told = tokio::spawn(actor).await.unwrap_or(false);
+            let is_reported = tokio::spawn(actor).await.unwrap_or(false);
             drop(place);
             let refused = refused.await.ok();
             let Some(shared) = shared.upgrade() else { return };
             // It may already run again.
-            if !is_told && shared.live().get(&id).is_some_and(|now| now.has(&mark)) {
+            if !is_reported && shared.live().get(&id).is_some_and(|now| now.has(&mark)) {
                 shared.abandon(&id).await;
             }
             shared.leave(&id, &mark);

@@ -140,7 +140,7 @@ impl Cursor {
             }
             match &mut self.source {
                 Source::Here(live, progress) => {
-                    let Progress { last, ended, is_whole } = *progress.borrow_and_update();
+                    let Progress { last, ended, is_complete } = *progress.borrow_and_update();
                     if last > self.position {
                         let metrics = self.log.metrics();
                         if let Some((mut batch, since)) = live.after(self.position) {
@@ -167,7 +167,7 @@ impl Cursor {
                             }
                             catch_up(store, session, after, last)
                         });
-                    } else if ended && !is_whole {
+                    } else if ended && !is_complete {
                         // Its owner failed; whoever closes the session writes its end.
                         self.source = Source::Elsewhere(Elsewhere::now());
                     } else {

@@ -360,9 +360,9 @@ impl PendingAppend {
     }
 
     fn publish(self, tails: &mut Tails) {
-        let is_whole = self.append.record.summary.state == SessionState::Ended;
+        let is_complete = self.append.record.summary.state == SessionState::Ended;
         let Self { live, append, notify: AppendNotify { on_result, done } } = self;
-        tails.publish(&live, append.batch, is_whole, || {
+        tails.publish(&live, append.batch, is_complete, || {
             // The submitter is notified first, unless it is gone.
             live.under_way.store(false, Ordering::Release);
             let _ = done.send(Ok(()));

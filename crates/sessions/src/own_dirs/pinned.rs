@@ -74,7 +74,7 @@ impl PinnedDirs {
         for dir in all(settings).into_iter().chain(secrets) {
             let path = std::path::absolute(&dir.path).unwrap_or_else(|_| dir.path.clone());
             if !pinned.iter().any(|(known, _)| known.path == path)
-                && let Some(held) = held(&path)
+                && let Some(held) = open_dir(&path)
             {
                 pinned.push((OwnDir { path, ..dir }, held));
             }
@@ -88,7 +88,7 @@ const HELD: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
 const HELD: OFlags = OFlags::RDONLY;
 
-fn held(path: &Path) -> Option<File> {
+fn open_dir(path: &Path) -> Option<File> {
     fs::metadata(path).ok().filter(fs::Metadata::is_dir)?;
     let flags = HELD | OFlags::DIRECTORY | OFlags::CLOEXEC;
     rustix::fs::open(path, flags, Mode::empty()).ok().map(File::from)

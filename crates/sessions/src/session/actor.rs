@@ -12,7 +12,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 use super::Inbox;
-use super::accept_commands::over;
+use super::accept_commands::session_ended;
 use super::agent::{Origin, Plan, ProcessActivity};
 use super::callers::{Callers, NOBODY};
 use super::core::Core;
@@ -128,14 +128,14 @@ impl Actor {
             blocking_if_long(load, || self.tend());
             self.submit();
             match self.supervisor.take_due() {
-                Some(Due::Agent) => self.go_in().await,
+                Some(Due::Agent) => self.start_agent_if_trusted().await,
                 Some(Due::Process) => self.next_process().await,
-                None if self.phase.is_over() && !self.outbox.is_busy() => break,
+                None if self.phase.is_ended() && !self.outbox.is_busy() => break,
                 None => self.step().await,
             }
         }
         for message in self.commands.close() {
-            let _ = message.reply.send(self.command_reply(Err(over())));
+            let _ = message.reply.send(self.command_reply(Err(session_ended())));
         }
         self.phase != Phase::Lost
     }
@@ -170,7 +170,7 @@ impl Actor {
         self.end_breach();
         self.tend_answer();
         // Limits come first: a request that passes a limit must wait.
-        self.keep_limits();
+        self.enforce_limits();
         self.settle_raised();
         self.end_if_done();
         self.core.place_replies();
@@ -180,13 +180,13 @@ impl Actor {
     async fn step(&mut self) {
         let may_gather = self.core.journal.bytes() < GATHER_LIMIT;
         let deadline = self.deadline();
-        let relays = self.bridge.as_mut().filter(|_| may_gather && !self.phase.is_over());
+        let relays = self.bridge.as_mut().filter(|_| may_gather && !self.phase.is_ended());
         tokio::select! {
             biased;
             // This comes first: a client that has a reply must find that the work is done.
             result = self.outbox.committed() => self.committed(result),
             message = self.commands.recv() => match message {
-                Some(message) => self.hear(message).await,
+                Some(message) => self.receive(message).await,
                 None => self.abandoned(),
             },
             () = until(deadline) => self.deadline_passed().await,

@@ -192,7 +192,7 @@ pub(super) fn failed<'a>(completed: &mut TurnCompleted<'a>, message: &str) -> Tu
 impl Actor {
     /// Looks for files on this machine that let the agent run calls which the session's mode would ask
     /// about.
-    pub(super) async fn look_at_machine(&mut self) -> Result<(), GatewayError> {
+    pub(super) async fn find_overriding_files(&mut self) -> Result<(), GatewayError> {
         if !self.plan.dialect.machine_files().is_empty() {
             let launch = self.plan.launch(&self.config, self.supervisor.origin(), None, None)?;
             let found = self.plan.unasked(&launch).await?;

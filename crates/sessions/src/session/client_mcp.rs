@@ -31,7 +31,7 @@ impl Actor {
                 }
             }
             RelayActivity::Message { connection, message, room, share } => {
-                self.outbox.hold(share);
+                self.outbox.hold_share(share);
                 let size = message.get().len();
                 self.load = self.load.max(size);
                 blocking_if_long(size, || {
@@ -52,7 +52,7 @@ impl Actor {
             name: Some(Text::from(server)),
             ..RequestRaised::new(id.as_str(), RequestKind::Mcp, Some(message))
         };
-        self.core.ask(request, Asker::Relay);
+        self.core.raise_request(request, Asker::Relay);
         self.wait_for_answer(&id);
         if self.phase.is_ending() {
             self.deny_messages("the session was stopped");

@@ -84,7 +84,7 @@ impl Actor {
 
     /// Accepts a prompt. While a turn runs, the prompt waits for its end, unless `delivery` says otherwise.
     pub(super) fn prompt(&mut self, call: Call, mut prompt: Prompt) -> Result<(), GatewayError> {
-        if let Some(id) = prompt.message_id.as_ref().filter(|id| self.prompts.has_taken(id)) {
+        if let Some(id) = prompt.message_id.as_ref().filter(|id| self.prompts.was_accepted(id)) {
             let reply = PromptResult { message_id: id.clone(), repeated: true };
             self.core.answer(call, Ok(Json::of(&reply)));
             return Ok(());
@@ -98,16 +98,16 @@ impl Actor {
         if self.trust_gate.is_waiting() {
             self.wait_for_trust(call, Command::Prompt(prompt))?;
         } else {
-            self.take_on(call, PendingPrompt::from(prompt))?;
+            self.accept_prompt(call, PendingPrompt::from(prompt))?;
         }
         // Only here, because the key must be new.
-        self.outbox.keep((self.prompt_key(&id), String::new()));
+        self.outbox.store_key((self.prompt_key(&id), String::new()));
         self.prompts.take(id, self.outbox.undurable());
         Ok(())
     }
 
     /// Gives a prompt to the agent, unless a limit is reached.
-    pub(super) fn take_on(
+    pub(super) fn accept_prompt(
         &mut self,
         call: Call,
         pending: PendingPrompt,
@@ -195,7 +195,8 @@ impl Actor {
 
     /// Asks the store, on a thread that may block, whether a prompt with this id was accepted before.
     pub(super) async fn recall(&mut self, id: Option<&str>) -> Result<(), GatewayError> {
-        let Some(id) = id.filter(|id| !self.phase.is_over() && !self.prompts.has_taken(id)) else {
+        let Some(id) = id.filter(|id| !self.phase.is_ended() && !self.prompts.was_accepted(id))
+        else {
             return Ok(());
         };
         let key = self.prompt_key(id);
@@ -214,7 +215,7 @@ impl Actor {
         self.interrupt_hooks("the turn was interrupted");
         self.fail_waiting(TurnFailure::Interrupted, "the turn was interrupted");
         self.deny_all("the turn was interrupted");
-        self.go_on();
+        self.unpause();
         let ours = self.core.structured.iter().flat_map(Structured::waiting);
         let waiting: Vec<String> = self.core.state.waiting().chain(ours).cloned().collect();
         // A denied limit has already cut the turn off.
@@ -260,7 +261,7 @@ impl Actor {
         self.end_hooks(TurnFailure::Interrupted, "the session was stopped");
         self.deny_all("the session was stopped");
         self.deny_messages("the session was stopped");
-        self.go_on();
+        self.unpause();
         self.prompts.clear_queue();
         let reason = if self.core.state.is_busy() || waits || is_cut {
             SessionEndReason::Cancelled
@@ -316,7 +317,7 @@ impl Actor {
 
     pub(super) fn configure(&mut self, call: Call, change: Configure) -> Result<(), GatewayError> {
         let command = Command::Configure(change.clone());
-        self.core.changes.push(Change { call, change, is_taken: false, is_told: false });
+        self.core.changes.push(Change { call, change, is_taken: false, is_reported: false });
         let asked = self.tape.command(call, &command, &mut self.core);
         if asked.is_err() {
             self.core.changes.retain(|change| change.call != call);
@@ -331,7 +332,7 @@ impl Actor {
             self.core.changes.extract_if(.., |change| change.is_taken).collect();
         for taken in taken {
             // The agent's own mode may stay as it was.
-            if let Some(mode) = taken.untold() {
+            if let Some(mode) = taken.unreported() {
                 let told = StatusChanged::new(Status::Mode).message(Text::fixed(mode.as_str()));
                 self.core.emit(told.details(approval(mode)));
             }

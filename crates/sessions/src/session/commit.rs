@@ -132,7 +132,7 @@ impl Actor {
     }
 
     /// Drops what was to be sent to the agent before it was told to stop: it must not arrive afterwards.
-    pub(super) fn take_back(&mut self) {
+    pub(super) fn drop_unsent(&mut self) {
         let stays = |effect: &Effect| !matches!(effect, Effect::Write(_) | Effect::Start);
         self.core.effects.retain(stays);
         self.outbox.retain(stays);

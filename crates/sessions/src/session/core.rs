@@ -91,7 +91,7 @@ pub(super) struct ProcessEnd {
     /// How it ended, with its last stderr output, or why the gateway ended it.
     pub(super) text: String,
     /// Only its last stderr output.
-    pub(super) words: Option<String>,
+    pub(super) stderr: Option<String>,
     pub(super) is_cut: bool,
     /// It never sent anything on its wire.
     pub(super) is_mute: bool,
@@ -99,12 +99,12 @@ pub(super) struct ProcessEnd {
 
 impl ProcessEnd {
     /// Adds the last stderr output to the error of a caller that waited for the agent's answer.
-    fn worded(&self, mut error: GatewayError) -> GatewayError {
-        if let Some(words) = &self.words
+    fn with_stderr(&self, mut error: GatewayError) -> GatewayError {
+        if let Some(stderr) = &self.stderr
             && error.code == ErrorCode::AgentFailed
-            && !error.message.contains(words)
+            && !error.message.contains(stderr)
         {
-            error.message = format!("{}: {words}", error.message);
+            error.message = format!("{}: {stderr}", error.message);
         }
         error
     }
@@ -119,8 +119,8 @@ impl ProcessEnd {
                 failed.error = Text::from(self.text.clone());
             }
             TurnFailure::Error if self.is_mute => {
-                if let Some(words) = &self.words {
-                    failed.error = Text::from(format!("{}: {words}", failed.error.decode()));
+                if let Some(stderr) = &self.stderr {
+                    failed.error = Text::from(format!("{}: {stderr}", failed.error.decode()));
                 }
             }
             TurnFailure::Interrupted
@@ -161,14 +161,16 @@ pub(super) struct Change {
     pub(super) change: Configure,
     pub(super) is_taken: bool,
     /// An event has reported the approval mode that it sets.
-    pub(super) is_told: bool,
+    pub(super) is_reported: bool,
 }
 
 impl Change {
     /// The gateway's mode that this change sets, if no event has reported it. An agent's own mode name
     /// takes precedence.
-    pub(super) fn untold(&self) -> Option<ApprovalMode> {
-        self.change.approval_mode.filter(|_| !self.is_told && self.change.permission_mode.is_none())
+    pub(super) fn unreported(&self) -> Option<ApprovalMode> {
+        self.change
+            .approval_mode
+            .filter(|_| !self.is_reported && self.change.permission_mode.is_none())
     }
 }
 
@@ -232,7 +234,7 @@ impl Core {
 
     /// Emits an event from the gateway itself about an agent.
     pub(crate) fn emit_as<'k>(&mut self, agent: Agent<'k>, kind: impl Into<EventKind<'k>>) {
-        self.take(Draft { agent, kind: kind.into(), native: None });
+        self.record(Draft { agent, kind: kind.into(), native: None });
     }
 
     pub(super) fn error(&mut self, code: &'static str, message: impl Into<Text<'static>>) {
@@ -259,14 +261,14 @@ impl Core {
     }
 
     /// Raises a request from the gateway itself. No rule answers it.
-    pub(super) fn ask(&mut self, request: RequestRaised<'_>, asker: Asker) {
+    pub(super) fn raise_request(&mut self, request: RequestRaised<'_>, asker: Asker) {
         let draft = Draft { agent: Agent::main(), kind: request.into(), native: None };
-        self.take_from(asker, draft);
+        self.record_from(asker, draft);
     }
 
     /// Numbers and records an event.
-    pub(super) fn take(&mut self, draft: Draft<'_>) {
-        self.take_from(Asker::Agent, draft);
+    pub(super) fn record(&mut self, draft: Draft<'_>) {
+        self.record_from(Asker::Agent, draft);
     }
 
     /// Shows an agent's event to the hooks, if there are any, and records it.
@@ -274,11 +276,11 @@ impl Core {
         if self.hooks.is_active() {
             self.hear(draft);
         } else {
-            self.take(draft);
+            self.record(draft);
         }
     }
 
-    fn take_from(&mut self, asker: Asker, mut draft: Draft<'_>) {
+    fn record_from(&mut self, asker: Asker, mut draft: Draft<'_>) {
         self.watch_calls(&draft.kind);
         if let Some(breach) = &self.breach
             && let EventKind::TurnCompleted(completed) = &mut draft.kind
@@ -300,7 +302,7 @@ impl Core {
             self.cut = None;
             self.failure = None;
         }
-        self.tell_approval(&mut draft);
+        self.report_approval(&mut draft);
         if let Some(tally) = &mut self.tally {
             let asked = match &draft.kind {
                 EventKind::RequestSettled(settled) => self.state.asked_as(&settled.request_id),
@@ -344,15 +346,17 @@ impl Core {
     }
 
     /// If the agent reports a mode while it is asked for one of the gateway's, the report is about that.
-    fn tell_approval(&mut self, draft: &mut Draft<'_>) {
+    fn report_approval(&mut self, draft: &mut Draft<'_>) {
         if let EventKind::StatusChanged(change) = &mut draft.kind
             && change.status == Status::Mode
             && change.details.is_none()
             && draft.agent.parent.is_none()
-            && let Some((mode, asked)) =
-                self.changes.iter_mut().find_map(|asked| asked.untold().map(|mode| (mode, asked)))
+            && let Some((mode, asked)) = self
+                .changes
+                .iter_mut()
+                .find_map(|asked| asked.unreported().map(|mode| (mode, asked)))
         {
-            asked.is_told = true;
+            asked.is_reported = true;
             change.details = Some(approval(mode));
         }
     }
@@ -436,7 +440,7 @@ impl Sink for Core {
         let result = match result {
             Ok(given) => Ok(ours.unwrap_or(given)),
             Err(error) => Err(match &self.process_end {
-                Some(process_end) => process_end.worded(error),
+                Some(process_end) => process_end.with_stderr(error),
                 None => error,
             }),
         };
@@ -479,15 +483,15 @@ impl Sink for Core {
     }
 }
 
-pub(super) fn ended(exit: Exit, is_mute: bool, words: Option<&str>) -> String {
+pub(super) fn ended(exit: Exit, is_mute: bool, stderr: Option<&str>) -> String {
     let how = match exit {
         Exit::Code(code) => format!("the agent exited with code {code}"),
         Exit::Signal(signal) => format!("the agent was ended by signal {signal}"),
         Exit::Unknown => "the agent ended".to_owned(),
     };
     let when = if is_mute { " before it said anything" } else { "" };
-    match words {
-        Some(words) => format!("{how}{when}: {words}"),
+    match stderr {
+        Some(stderr) => format!("{how}{when}: {stderr}"),
         None => format!("{how}{when}"),
     }
 }

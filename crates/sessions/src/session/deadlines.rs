@@ -93,7 +93,7 @@ impl Actor {
         let seconds = self.plan.settings.timing.call.as_secs();
         let mut message = format!("{agent} said nothing for {seconds} s after its start");
         if let Some(process) = self.supervisor.process_mut() {
-            if let Some(words) = process.said.last_words() {
+            if let Some(words) = process.said.last_lines() {
                 message = format!("{message}: {words}");
             }
             process.watch.condemn(message.clone());
@@ -112,6 +112,6 @@ impl Actor {
         if let Some(process) = self.supervisor.process_mut() {
             process.gone();
         }
-        self.process_over().await;
+        self.process_ended().await;
     }
 }

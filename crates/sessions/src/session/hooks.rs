@@ -306,7 +306,7 @@ impl Hooks {
     }
 
     /// The permission is settled, so its hooks have nothing to decide.
-    pub(super) fn permission_over(&mut self, permission: &str) {
+    pub(super) fn permission_settled(&mut self, permission: &str) {
         let ends =
             |occasion: &Occasion| matches!(&occasion.purpose, Purpose::Ask(id) if id == permission);
         for (_, occasion) in self.occasions.extract_if(.., |_, occasion| ends(occasion)) {

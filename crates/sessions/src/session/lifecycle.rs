@@ -17,7 +17,7 @@ use crate::process::TreeSignal;
 impl Actor {
     /// Starts the agent. With one process per turn, the start waits for a prompt.
     pub(super) async fn open(&mut self) -> Result<(), GatewayError> {
-        self.look_at_machine().await?;
+        self.find_overriding_files().await?;
         if self.plan.dialect.capabilities().process_per_turn {
             let launch = self.plan.launch(&self.config, self.supervisor.origin(), None, None)?;
             self.plan.program(&self.config, &launch).await?;
@@ -57,7 +57,7 @@ impl Actor {
             if let Err(error) = started {
                 self.core.error(error.code.as_str(), error.message.clone());
                 let text = error.message;
-                let process_end = ProcessEnd { text, words: None, is_cut: true, is_mute: true };
+                let process_end = ProcessEnd { text, stderr: None, is_cut: true, is_mute: true };
                 self.core.process_end = Some(process_end);
                 self.tape.end(Exit::Unknown, &mut self.core);
                 self.core.process_end = None;
@@ -97,13 +97,13 @@ impl Actor {
             ProcessActivity::LongLine(share) => self.take_long(share),
             ProcessActivity::TryDisk => self.write_again(),
         }
-        self.heard_all().await;
+        self.input_handled().await;
     }
 
     /// Does what follows from the agent's output so far.
-    async fn heard_all(&mut self) {
+    async fn input_handled(&mut self) {
         self.verify_resume();
-        self.process_over().await;
+        self.process_ended().await;
         self.calm();
     }
 
@@ -153,14 +153,14 @@ impl Actor {
     fn take_long(&mut self, share: Share) {
         let process = self.supervisor.process_mut();
         let Some(mut long) = process.and_then(Running::take_long) else { return };
-        let (length, is_whole) = (long.length(), long.is_whole());
+        let (length, is_complete) = (long.length(), long.is_complete());
         // What follows the line is read, whatever happens to the line.
         let rest = long.take_rest();
         blocking(|| match long.take() {
             Ok(line) => {
                 self.tape.give_back(line);
                 // Without its end, the line is reported when the output ends.
-                if is_whole {
+                if is_complete {
                     self.tape.feed(b"\n", &mut self.core);
                 }
             }
@@ -177,7 +177,7 @@ impl Actor {
     }
 
     /// Handles the end of the process, once all its output is read.
-    pub(super) async fn process_over(&mut self) {
+    pub(super) async fn process_ended(&mut self) {
         // The end of its turn comes first. With one process per turn, the process ends together with the
         // turn.
         let per_turn = self.plan.dialect.capabilities().process_per_turn;
@@ -227,12 +227,12 @@ impl Actor {
 
     /// Ends everything that the process has open. Returns a description of how it ended.
     fn end_tape(&mut self, exit: Exit, process: &Running) -> String {
-        let words = process.said.last_words();
+        let stderr = process.said.last_lines();
         let is_mute = process.watch.is_mute();
         let verdict = process.watch.verdict();
-        let text = verdict.map_or_else(|| ended(exit, is_mute, words.as_deref()), str::to_owned);
+        let text = verdict.map_or_else(|| ended(exit, is_mute, stderr.as_deref()), str::to_owned);
         let is_cut = verdict.is_some();
-        self.core.process_end = Some(ProcessEnd { text: text.clone(), words, is_cut, is_mute });
+        self.core.process_end = Some(ProcessEnd { text: text.clone(), stderr, is_cut, is_mute });
         blocking_if_long(self.tape.held(), || self.tape.end(exit, &mut self.core));
         self.core.process_end = None;
         self.core.state.process_ended();

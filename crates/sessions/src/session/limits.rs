@@ -115,7 +115,7 @@ impl Limits {
 
 impl Actor {
     /// Checks whether a limit is reached while a turn runs.
-    pub(super) fn keep_limits(&mut self) {
+    pub(super) fn enforce_limits(&mut self) {
         let runs = self.core.state.record.open.turn.is_some() && !self.core.hooks.hold_turn_end();
         let runs = runs && self.supervisor.has_process() && !self.core.checks_answer();
         if !runs || self.limits.is_waiting() || self.core.cut.is_some() || self.phase.is_ending() {
@@ -124,7 +124,7 @@ impl Actor {
         let Some(reached) = self.limits.reached(&self.core.state) else { return };
         if self.limits.asks() {
             self.supervisor.signal(TreeSignal::Pause);
-            self.ask_for_more(reached);
+            self.request_more(reached);
         } else {
             self.cut_off(reached.failure, reached.message);
         }
@@ -147,12 +147,12 @@ impl Actor {
         if !self.limits.asks() {
             self.fail_held(reached.failure, &reached.message);
         } else if !self.limits.is_waiting() {
-            self.ask_for_more(reached);
+            self.request_more(reached);
         }
         Ok(())
     }
 
-    fn ask_for_more(&mut self, reached: ReachedLimit) {
+    fn request_more(&mut self, reached: ReachedLimit) {
         let id = format!("limit-{}", self.core.journal.last() + 1);
         let input = Json::of(&serde_json::json!({ "limit": reached.name }));
         let request = RequestRaised {
@@ -164,7 +164,7 @@ impl Actor {
             ..RequestRaised::new(id.as_str(), RequestKind::Permission, Some(input))
         };
         // No rule answers this: only a client may raise a limit.
-        self.core.ask(request, Asker::Limit);
+        self.core.raise_request(request, Asker::Limit);
         self.wait_for_answer(&id);
         self.limits.waiting = Some(reached);
     }
@@ -212,7 +212,7 @@ impl Actor {
     }
 
     /// Lets a paused agent run again, so that it can read its input.
-    pub(super) fn go_on(&mut self) {
+    pub(super) fn unpause(&mut self) {
         if self.limits.waiting.take().is_some() {
             self.deny_held("the turn was interrupted");
             self.supervisor.signal(TreeSignal::Continue);
@@ -244,6 +244,6 @@ impl Actor {
             origin: TurnOrigin::Agent,
         });
         self.core.emit(TurnFailed::new(turn_number, reason, error));
-        self.core.state.own_turn_over();
+        self.core.state.own_turn_ended();
     }
 }

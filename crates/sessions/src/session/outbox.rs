@@ -70,7 +70,7 @@ impl Outbox {
     }
 
     /// The key becomes durable with the next batch.
-    pub(super) fn keep(&mut self, key: (String, String)) {
+    pub(super) fn store_key(&mut self, key: (String, String)) {
         self.keys.push(key);
     }
 
@@ -89,7 +89,7 @@ impl Outbox {
     }
 
     /// Holds the share of a command until its effects are durable.
-    pub(super) fn hold(&mut self, share: Option<Arc<Share>>) {
+    pub(super) fn hold_share(&mut self, share: Option<Arc<Share>>) {
         self.shares.extend(share);
     }
 

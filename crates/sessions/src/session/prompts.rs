@@ -27,7 +27,7 @@ pub(super) struct Prompts {
 
 impl Prompts {
     /// Whether a prompt with that id was accepted before.
-    pub(super) fn has_taken(&self, id: &str) -> bool {
+    pub(super) fn was_accepted(&self, id: &str) -> bool {
         self.ids.contains(id)
     }
 
@@ -139,10 +139,10 @@ mod tests {
     fn an_id_counts_once_whether_it_is_known_here_or_to_the_store() {
         let mut prompts = Prompts::default();
         prompts.take("new".to_owned(), 1);
-        assert!(prompts.has_taken("new") && !prompts.has_taken("old"));
+        assert!(prompts.was_accepted("new") && !prompts.was_accepted("old"));
         prompts.recall(Some("old".to_owned()));
-        assert!(prompts.has_taken("old"));
+        assert!(prompts.was_accepted("old"));
         prompts.recall(None);
-        assert!(!prompts.has_taken("old") && prompts.has_taken("new"));
+        assert!(!prompts.was_accepted("old") && prompts.was_accepted("new"));
     }
 }

@@ -67,7 +67,7 @@ impl Actor {
                     Verdict::Allow(rule) => self.by_rule(&raised, true, &rule),
                     Verdict::Deny(rule) => self.by_rule(&raised, false, &rule),
                     Verdict::Ask if raised.kind == RequestKind::Permission => {
-                        self.ask_somebody(&raised);
+                        self.wait_for_decision(&raised);
                     }
                     Verdict::Ask => self.wait_for_answer(&raised.id),
                 }
@@ -82,7 +82,7 @@ impl Actor {
     }
 
     /// No rule decides, so a client or a hook may.
-    pub(super) fn ask_somebody(&mut self, raised: &PendingRequest) {
+    pub(super) fn wait_for_decision(&mut self, raised: &PendingRequest) {
         self.wait_for_answer(&raised.id);
         self.core.raise_asking(raised);
     }
@@ -111,7 +111,7 @@ impl Actor {
             }
             Err(error) => {
                 self.core.error(error.code.as_str(), error.message);
-                self.ask_somebody(raised);
+                self.wait_for_decision(raised);
             }
         }
     }
@@ -250,7 +250,7 @@ impl Actor {
                 tracing::info!(session, request, by, outcome, "request answered");
             }
         }
-        self.core.hooks.permission_over(&raised.id);
+        self.core.hooks.permission_settled(&raised.id);
         if let Some(bridge) = &mut self.bridge {
             bridge.settled(&raised.id);
         }

@@ -265,16 +265,16 @@ impl DerivedState {
             EventKind::TurnCompleted(turn) => self.turn_completed(turn),
             EventKind::TurnFailed(turn) => {
                 turn.turn_number += self.turns_before;
-                self.turn_over(turn.reason.into(), turn.usage, turn.cost_usd);
+                self.turn_ended(turn.reason.into(), turn.usage, turn.cost_usd);
             }
             EventKind::ToolStarted(tool) => self.tool_started(tool, &draft.agent),
-            EventKind::ToolCompleted(tool) => self.tool_over(&tool.tool_id, main, true),
+            EventKind::ToolCompleted(tool) => self.tool_ended(&tool.tool_id, main, true),
             EventKind::ToolFailed(tool) => {
                 let has_run = match tool.reason {
                     ToolFailure::Interrupted => true,
                     ToolFailure::Denied | ToolFailure::Invalid => false,
                 };
-                self.tool_over(&tool.tool_id, main, has_run);
+                self.tool_ended(&tool.tool_id, main, has_run);
             }
             EventKind::AgentSpawned(_) => {
                 let id = draft.agent.id.to_string();
@@ -312,7 +312,7 @@ impl DerivedState {
     fn turn_completed(&mut self, turn: &mut TurnCompleted<'_>) {
         turn.turn_number += self.turns_before;
         self.has_answer = true;
-        self.turn_over(TurnEnd::Completed, Some(turn.usage), turn.cost_usd);
+        self.turn_ended(TurnEnd::Completed, Some(turn.usage), turn.cost_usd);
         if let Some(ExpectedConversation::Same(asked) | ExpectedConversation::Copy(asked)) =
             self.expected.take()
         {
@@ -379,7 +379,7 @@ impl DerivedState {
     }
 
     /// That turn has ended. The agent does not know about it, so its count is one lower.
-    pub(super) fn own_turn_over(&mut self) {
+    pub(super) fn own_turn_ended(&mut self) {
         self.turns_before += 1;
     }
 
@@ -407,10 +407,10 @@ impl DerivedState {
             Status::Model => summary.model = message.or(summary.model.take()),
             Status::Session => message.into_iter().for_each(|id| self.conversation_opened(id)),
             Status::Title => summary.title = message.or(summary.title.take()),
-            Status::Prompted => self.prompt_over(status),
+            Status::Prompted => self.prompt_ended(status),
             Status::Queue => match message.as_deref() {
                 Some("started") => self.tells_fates = true,
-                Some("completed" | "cancelled") => self.prompt_over(status),
+                Some("completed" | "cancelled") => self.prompt_ended(status),
                 Some(_) | None => {}
             },
             Status::Working
@@ -434,7 +434,7 @@ impl DerivedState {
     }
 
     /// A prompt joined a running turn, or there will be no turn for it.
-    fn prompt_over(&mut self, status: &StatusChanged<'_>) {
+    fn prompt_ended(&mut self, status: &StatusChanged<'_>) {
         #[derive(serde::Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Details {
@@ -484,7 +484,7 @@ impl DerivedState {
         self.tools.get(id)
     }
 
-    fn tool_over(&mut self, id: &Text<'_>, main: bool, has_run: bool) {
+    fn tool_ended(&mut self, id: &Text<'_>, main: bool, has_run: bool) {
         let id = id.decode();
         self.moved |= self.shells.remove(&*id) && has_run;
         self.tools.remove(&*id);
@@ -492,7 +492,7 @@ impl DerivedState {
         self.running.has_results |= main;
     }
 
-    fn turn_over(&mut self, end: TurnEnd, usage: Option<TokenUsage>, cost: Option<f64>) {
+    fn turn_ended(&mut self, end: TurnEnd, usage: Option<TokenUsage>, cost: Option<f64>) {
         self.record.summary.turn_over(end, usage, cost);
         self.record.open.turn = None;
         self.running = Running::default();

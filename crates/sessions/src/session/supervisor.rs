@@ -50,7 +50,7 @@ impl Supervisor {
 
     /// Returns the process once it has ended and all its output is read.
     pub(super) fn take_over(&mut self) -> Option<Running> {
-        let process = self.process.take_if(|process| process.is_over());
+        let process = self.process.take_if(|process| process.is_ended());
         if process.is_some() {
             self.escalation.clear();
         }

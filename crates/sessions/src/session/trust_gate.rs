@@ -100,15 +100,15 @@ impl TrustGate {
 
     /// Ends the rest if its time has passed. Returns whether it ended now.
     fn has_rested(&mut self, now: Instant) -> bool {
-        let is_over = self.rests_until().is_some_and(|until| until <= now);
-        if is_over {
+        let is_ended = self.rests_until().is_some_and(|until| until <= now);
+        if is_ended {
             self.rest = Rest::Over;
         }
-        is_over
+        is_ended
     }
 
     /// Holds a command until the agent starts, if there is room.
-    fn keep(&mut self, call: Call, command: Command) -> Result<(), GatewayError> {
+    fn queue(&mut self, call: Call, command: Command) -> Result<(), GatewayError> {
         let size = weight(&command);
         if self.waiting.len() >= WAITING || self.bytes + size > WAITING_BYTES {
             let message = match self.asked {
@@ -177,7 +177,7 @@ impl Actor {
     }
 
     /// The start time has come, or the request is answered and the answer is durable.
-    pub(super) async fn go_in(&mut self) {
+    pub(super) async fn start_agent_if_trusted(&mut self) {
         let asked = self.trust_gate.asked.take();
         let answer = self.trust_gate.answer.take().unwrap_or(false);
         if self.phase.is_ending() {
@@ -213,7 +213,7 @@ impl Actor {
             Verdict::Trusted => self.config.trust = Some(true),
             Verdict::Distrusted(reason) => self.distrust(reason)?,
             Verdict::Ask(found) => {
-                self.ask_for_trust(found);
+                self.request_trust(found);
                 return Ok(());
             }
         }
@@ -291,7 +291,7 @@ impl Actor {
         (Ledger::new(&self.plan.settings.data_dir), self.plan.agent, directory)
     }
 
-    fn ask_for_trust(&mut self, found: Survey) {
+    fn request_trust(&mut self, found: Survey) {
         let id = format!("trust-{}", self.core.journal.last() + 1);
         let agent = self.plan.agent.as_str();
         let directory = self.config.working_directory.clone().unwrap_or_default();
@@ -317,7 +317,7 @@ impl Actor {
             ..RequestRaised::new(id.as_str(), RequestKind::Permission, Some(Json::of(&input)))
         };
         // No rule and no hook answers this: only a client can trust a project.
-        self.core.ask(request, Asker::Trust);
+        self.core.raise_request(request, Asker::Trust);
         self.wait_for_answer(&id);
         self.trust_gate.asked = Some(found);
     }
@@ -403,9 +403,9 @@ impl Actor {
         call: Call,
         command: Command,
     ) -> Result<(), GatewayError> {
-        let Command::Prompt(prompt) = command else { return self.trust_gate.keep(call, command) };
+        let Command::Prompt(prompt) = command else { return self.trust_gate.queue(call, command) };
         let id = prompt.message_id.clone().unwrap_or_default();
-        self.trust_gate.keep(NOBODY, Command::Prompt(prompt))?;
+        self.trust_gate.queue(NOBODY, Command::Prompt(prompt))?;
         if let Some((_, Command::Prompt(prompt))) = self.trust_gate.waiting.back() {
             self.core.state.entitle(&prompt.text);
         }
@@ -427,7 +427,7 @@ impl Actor {
     }
 
     fn release_prompt(&mut self, prompt: Prompt) {
-        if let Err(error) = self.take_on(NOBODY, PendingPrompt::queued(prompt.clone())) {
+        if let Err(error) = self.accept_prompt(NOBODY, PendingPrompt::queued(prompt.clone())) {
             self.fail_prompt(prompt, TurnFailure::Error, &error.message);
         }
     }

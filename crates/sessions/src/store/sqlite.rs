@@ -210,7 +210,7 @@ impl Store for Sqlite {
             .with(|connection| Ok(rows::remembered(connection, key)))
             .map_err(rows::Refusal::Sqlite)
             .flatten()
-            .map_err(|refusal| refusal.told("look up a key"))
+            .map_err(|refusal| refusal.into_store_error("look up a key"))
     }
 
     fn forget_key(&self, key: &str) -> Result<(), StoreError> {
@@ -282,7 +282,7 @@ impl Writer {
             .connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(&error)?;
-        let done = work(&transaction).map_err(|refusal| refusal.told(what))?;
+        let done = work(&transaction).map_err(|refusal| refusal.into_store_error(what))?;
         transaction.commit().map_err(&error)?;
         Ok(done)
     }

@@ -99,9 +99,10 @@ impl Running {
     /// output has not been handed to the log yet.
     pub(in super::super) async fn next(&mut self, may_gather: bool) -> ProcessActivity {
         let is_stuck = self.long.as_ref().is_some_and(LongLine::is_stuck);
-        let is_whole = self.long.as_ref().is_some_and(|long| long.is_whole() || self.is_read());
-        self.share_for_long(is_whole && may_gather);
-        let may_read = may_gather && !is_whole && !is_stuck;
+        let is_complete =
+            self.long.as_ref().is_some_and(|long| long.is_complete() || self.is_read());
+        self.share_for_long(is_complete && may_gather);
+        let may_read = may_gather && !is_complete && !is_stuck;
         let is_writing = !self.outgoing.is_empty();
         let writable = async |sender: &Option<pipe::Sender>| match sender {
             Some(sender) => drop(sender.writable().await),
@@ -123,7 +124,7 @@ impl Running {
             count = read(&mut self.stdout), if may_read => ProcessActivity::Stdout(count),
             count = read(&mut self.stderr), if may_read => ProcessActivity::Stderr(count),
             share = shared(&mut self.sharing) => ProcessActivity::LongLine(share),
-            () = tokio::time::sleep(TRY_DISK), if is_stuck && !is_whole => ProcessActivity::TryDisk,
+            () = tokio::time::sleep(TRY_DISK), if is_stuck && !is_complete => ProcessActivity::TryDisk,
             end = end, if !self.is_gone => end,
             // The tree is gone, but its last output may not be read yet.
             else => std::future::pending().await,
@@ -175,7 +176,7 @@ impl Running {
     }
 
     /// Whether there is nothing left to read or wait for.
-    pub(in super::super) fn is_over(&self) -> bool {
+    pub(in super::super) fn is_ended(&self) -> bool {
         self.is_read() && self.long.is_none()
     }
 

@@ -52,7 +52,7 @@ async fn a_process_that_is_gone_is_read_when_there_is_room() {
         assert!(waits.await);
     }
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    while !process.is_over() {
+    while !process.is_ended() {
         let activity = process.next(true).await;
         SCRATCH.with_borrow(|buffer| match activity {
             ProcessActivity::Stdout(count) => {

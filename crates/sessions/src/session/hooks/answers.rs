@@ -52,7 +52,7 @@ impl Actor {
         }
         self.core.answer(call, Ok(Json::EMPTY));
         self.close(raised, outcome, SettledBy::Client, reason, None);
-        self.hook_told(&raised.id, output);
+        self.hook_answered(&raised.id, output);
         Ok(())
     }
 
@@ -95,7 +95,7 @@ impl Actor {
             (RequestOutcome::Withdrawn, Output::default())
         };
         self.close(raised, outcome, by, Some(reason), None);
-        self.hook_told(&raised.id, output);
+        self.hook_answered(&raised.id, output);
     }
 
     /// Does the hooks' work between two events: withdraws requests that need no answer, ends the turn, and
@@ -110,7 +110,7 @@ impl Actor {
         if !self.core.hooks.are_at_work() {
             self.core.end_turn();
             if let Some(output) = self.core.hooks.last_word.take() {
-                self.go_on_by_hook(&output);
+                self.continue_by_hook(&output);
             }
         }
         self.pump_prompts();
@@ -167,7 +167,7 @@ impl Actor {
         }
     }
 
-    fn hook_told(&mut self, id: &str, mut output: Output) {
+    fn hook_answered(&mut self, id: &str, mut output: Output) {
         let Some(call) = self.core.hooks.calls.remove(id) else { return };
         // Many hooks return the input as it was shown. That changes nothing.
         output.input = output.input.filter(|input| !is_same(input, call.shown.as_ref()));
@@ -232,12 +232,12 @@ impl Actor {
                 self.core.hooks.last_word = Some(output);
             }
             Purpose::Stop => {}
-            Purpose::Tell => self.told(event, &output),
+            Purpose::Tell => self.report_unreceived(event, &output),
         }
     }
 
     /// Reports answers that the agent cannot be told about.
-    fn told(&mut self, event: HookEvent, output: &Output) {
+    fn report_unreceived(&mut self, event: HookEvent, output: &Output) {
         self.end_turn_if(output);
         if output.decision == Some(Decision::Deny) && output.stop.is_none() {
             let why = format!("{} cannot receive it while it works", self.core.hooks.agent);
@@ -271,14 +271,14 @@ impl Actor {
             }
             (Some(Decision::Allow), input) => {
                 if !self.allow(raised, input.as_ref(), false) {
-                    self.ask_somebody(raised);
+                    self.wait_for_decision(raised);
                 }
             }
             (None | Some(Decision::Ask), Some(_)) => {
                 let reason = "hooks changed the input without allowing it";
                 self.refuse(raised, reason, false);
             }
-            (Some(Decision::Ask), None) => self.ask_somebody(raised),
+            (Some(Decision::Ask), None) => self.wait_for_decision(raised),
             (None, None) => return false,
         }
         true
@@ -352,7 +352,7 @@ impl Actor {
     }
 
     /// A hook may make the agent continue, but not forever.
-    fn go_on_by_hook(&mut self, output: &Output) {
+    fn continue_by_hook(&mut self, output: &Output) {
         let goes_on = output.decision == Some(Decision::Deny) && output.stop.is_none();
         // Without clients, nobody wants more work from the agent.
         if !goes_on || !self.phase.is_live() {

@@ -71,13 +71,13 @@ impl Core {
         }
     }
 
-    pub(super) fn tool_over(&mut self, id: &str, after: Input) {
+    pub(super) fn tool_ended(&mut self, id: &str, after: Input) {
         let Some(call) = self.hooks.tools.remove(id) else { return };
         let event = match after.tool_response {
             Some(_) => HookEvent::PostToolUse,
             None => HookEvent::PostToolUseFailure,
         };
-        let told = call.told(Some(id));
+        let told = call.hook_input(Some(id));
         let input = Input {
             tool_name: told.tool_name,
             tool_input: told.tool_input,
@@ -95,7 +95,7 @@ impl Core {
         let known = id.as_ref().and_then(|id| self.hooks.tools.get(id));
         let call = ToolCall::asked(request, &draft.agent, known);
         // Hooks may have been shown less than the request asks for.
-        let is_same = known.is_some_and(|known| known.is_told_like(&call));
+        let is_same = known.is_some_and(|known| known.is_reported_like(&call));
         let pre_tool_use = known.map(|known| known.pre_tool_use.clone()).unwrap_or_default();
         if let Some(id) = id.as_ref().filter(|id| self.hooks.tools.contains_key(*id)) {
             self.hooks.tools.insert(id.clone(), call.clone());
@@ -122,7 +122,7 @@ impl Core {
         }
         let held = HeldRequest { request: request.clone().into_owned(), agent: call.agent.clone() };
         let purpose = Purpose::Permission(Box::new(held));
-        let input = call.told(id.as_deref());
+        let input = call.hook_input(id.as_deref());
         self.raise_tool(HookEvent::PreToolUse, &call, input, purpose, draft.native);
         None
     }
@@ -130,7 +130,7 @@ impl Core {
     /// Reports what is waited for, with the line of what waits.
     pub(super) fn carry(&mut self, native: Option<Native<'_>>, what: &'static str) {
         let kind = StatusChanged::new(Status::Waiting).message(Text::fixed(what)).into();
-        self.take(Draft { agent: agentwire_dialects::tape::Agent::main(), kind, native });
+        self.record(Draft { agent: agentwire_dialects::tape::Agent::main(), kind, native });
     }
 
     /// The agent has not asked for the call, and may never ask.
@@ -142,7 +142,7 @@ impl Core {
         call.pre_tool_use = PreToolUse::Done;
         let call = call.clone();
         let purpose = Purpose::Call(id.to_owned());
-        let input = call.told(Some(id));
+        let input = call.hook_input(Some(id));
         if self.raise_tool(HookEvent::PreToolUse, &call, input, purpose, None)
             && let Some(call) = self.hooks.tools.get_mut(id)
         {

@@ -1,6 +1,6 @@
 //! The input of a hook, in Claude's format.
 
-use agentwire_dialects::hooks as words;
+use agentwire_dialects::hooks;
 use agentwire_dialects::tape::Agent;
 use agentwire_protocol::event::{RequestRaised, ToolKind, ToolStarted};
 use agentwire_protocol::{ApprovalMode, Json, Text};
@@ -121,7 +121,7 @@ impl ToolCall {
         let kind = known.map(|known| known.kind).unwrap_or_default();
         let server = known.and_then(|known| known.server.clone());
         let given = known.and_then(|known| known.given.as_ref());
-        let input = words::overlaid(given, request.input.as_ref());
+        let input = hooks::overlaid(given, request.input.as_ref());
         Self {
             pre_tool_use: PreToolUse::Done,
             ..Self::new(own, kind, server, input.as_ref(), request.title.as_ref(), agent)
@@ -146,9 +146,9 @@ impl ToolCall {
     ) -> Self {
         let title = title.map(Text::decode);
         let (server_name, title) = (server.as_deref(), title.as_deref());
-        let call = words::ToolCall { name: &own, kind, server: server_name, input, title };
+        let call = hooks::ToolCall { name: &own, kind, server: server_name, input, title };
         let given = input.map(|input| input.clone().into_owned());
-        let words::ToolUse { name, input, .. } = words::shown(&call);
+        let hooks::ToolUse { name, input, .. } = hooks::shown(&call);
         let agent = Agent {
             id: agent.id.clone().into_owned(),
             parent: agent.parent.clone().map(Text::into_owned),
@@ -158,7 +158,7 @@ impl ToolCall {
     }
 
     /// Whether hooks would get the same input for the other call.
-    pub(super) fn is_told_like(&self, other: &Self) -> bool {
+    pub(super) fn is_reported_like(&self, other: &Self) -> bool {
         (&self.name, self.input.get()) == (&other.name, other.input.get())
     }
 
@@ -167,7 +167,7 @@ impl ToolCall {
         [&self.name, &self.own]
     }
 
-    pub(super) fn told(&self, id: Option<&str>) -> Input {
+    pub(super) fn hook_input(&self, id: Option<&str>) -> Input {
         Input {
             tool_name: Some(self.name.clone()),
             tool_input: Some(self.input.clone()),

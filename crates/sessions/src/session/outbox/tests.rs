@@ -71,13 +71,13 @@ async fn a_store_that_refuses_changes_nothing_and_the_caller_hears_why() {
 #[tokio::test]
 async fn keys_become_durable_with_what_they_are_for() {
     let (mut outbox, _seen) = outbox(&["first"]);
-    outbox.keep(("second".to_owned(), "{}".to_owned()));
+    outbox.store_key(("second".to_owned(), "{}".to_owned()));
     assert!(outbox.has_keys());
     assert_eq!(outbox.undurable(), 2);
     outbox.submit(batch(1, b"{}\n"), record(1), Vec::new(), Vec::new());
     assert!(!outbox.has_keys());
     assert_eq!(outbox.undurable(), 2, "they are in flight");
-    outbox.keep(("third".to_owned(), "{}".to_owned()));
+    outbox.store_key(("third".to_owned(), "{}".to_owned()));
     outbox.committed().await.expect("the store accepts it");
     outbox.take_committed();
     assert_eq!(outbox.undurable(), 1);

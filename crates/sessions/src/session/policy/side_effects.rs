@@ -202,8 +202,10 @@ fn writes_anywhere(words: &[&str]) -> bool {
             // `--no-log-file` switches it off; `-command` alone is a different option.
             Some(end) => {
                 let rest = name.strip_suffix(plain(end).as_str());
-                let is_whole = !end.starts_with('-');
-                rest.is_some_and(|rest| (is_whole || !rest.is_empty()) && !rest.starts_with("no"))
+                let is_complete = !end.starts_with('-');
+                rest.is_some_and(|rest| {
+                    (is_complete || !rest.is_empty()) && !rest.starts_with("no")
+                })
             }
             None => plain(known) == name,
         })

@@ -65,7 +65,7 @@ impl Check {
 
 impl Structured {
     /// Adds text from the main agent.
-    pub(super) fn said(&mut self, text: &str) {
+    pub(super) fn add_text(&mut self, text: &str) {
         if self.answer.len() + text.len() > ANSWER_LIMIT {
             self.is_overlong = true;
         } else if !self.is_overlong {
@@ -112,16 +112,16 @@ fn check(validator: &Validator, value: &Value, cost: Cost) -> Result<(), String>
         return Ok(());
     }
     let mistakes: Vec<String> = if cost.can_tell_all {
-        validator.iter_errors(value).take(MISTAKES).map(|error| told(&error)).collect()
+        validator.iter_errors(value).take(MISTAKES).map(|error| describe_mistake(&error)).collect()
     } else if cost.can_tell_first {
-        validator.validate(value).err().iter().map(told).collect()
+        validator.validate(value).err().iter().map(describe_mistake).collect()
     } else {
         vec!["it is too large to say where".to_owned()]
     };
     Err(format!("it does not match the schema: {}", mistakes.join("; ")))
 }
 
-fn told(error: &ValidationError<'_>) -> String {
+fn describe_mistake(error: &ValidationError<'_>) -> String {
     let place = error.instance_path().to_string();
     let place = if place.is_empty() { "the whole".to_owned() } else { place };
     cut(&format!("{place}: {error}"))
@@ -177,7 +177,7 @@ mod tests {
             "additionalProperties": false,
         });
         let mut structured = of(&schema).unwrap().unwrap();
-        structured.said(text);
+        structured.add_text(text);
         structured.judge(None).map(|answer| answer.get().to_owned())
     }
 
@@ -254,11 +254,11 @@ mod tests {
     #[test]
     fn an_answer_that_is_too_long_is_not_kept() {
         let mut structured = of(&json!(true)).unwrap().unwrap();
-        structured.said("[");
-        (0..5).for_each(|_| structured.said(&" ".repeat(1 << 20)));
+        structured.add_text("[");
+        (0..5).for_each(|_| structured.add_text(&" ".repeat(1 << 20)));
         assert!(structured.judge(None).unwrap_err().contains("longer"));
         structured.forget();
-        structured.said("1");
+        structured.add_text("1");
         assert_eq!(structured.judge(None).unwrap().get(), "1");
     }
 

@@ -36,7 +36,7 @@ impl Core {
         let Some(structured) = &mut self.structured else { return Some(draft) };
         let is_main = draft.agent.parent.is_none();
         match &mut draft.kind {
-            EventKind::TextChunk(text) if is_main => structured.said(&text.content.decode()),
+            EventKind::TextChunk(text) if is_main => structured.add_text(&text.content.decode()),
             EventKind::ToolStarted(_) if is_main => structured.forget(),
             EventKind::TurnStarted(turn) => {
                 structured.forget();
@@ -139,7 +139,7 @@ impl Core {
         structured.checking = Some(Checking::Runs { turn, outcome: check.start() });
         let message = Text::fixed("the answer is being checked");
         let kind = StatusChanged::new(Status::Working).message(message).into();
-        self.take(Draft { agent: Agent::main(), kind, native: draft.native });
+        self.record(Draft { agent: Agent::main(), kind, native: draft.native });
         None
     }
 
@@ -193,7 +193,7 @@ impl Core {
         structured.stage = Stage::Refused { spent: Box::new(spent), error };
         let status = StatusChanged::new(Status::Notice).message(Text::from(message));
         let kind = status.details(Json::of(&details)).into();
-        self.take(Draft { agent: Agent::main(), kind, native: draft.native });
+        self.record(Draft { agent: Agent::main(), kind, native: draft.native });
         None
     }
 
@@ -201,7 +201,7 @@ impl Core {
     fn carry_line<'d>(&mut self, draft: Draft<'d>) -> Option<Draft<'d>> {
         if draft.native.is_some() {
             let kind = StatusChanged::new(Status::Working).into();
-            self.take(Draft { agent: Agent::main(), kind, native: draft.native });
+            self.record(Draft { agent: Agent::main(), kind, native: draft.native });
         }
         None
     }
@@ -387,7 +387,7 @@ impl Actor {
         }
         if let Some(reached) = self.limits.reached(&self.core.state) {
             if self.limits.asks() {
-                self.keep_limits();
+                self.enforce_limits();
             }
             if !self.limits.is_waiting() {
                 self.end_refused(reached.failure, &reached.message);
@@ -428,7 +428,7 @@ impl Actor {
             }
         }
         // The agent may have ended meanwhile.
-        self.process_over().await;
+        self.process_ended().await;
         self.calm();
     }
 

@@ -43,28 +43,28 @@ fn an_agent_rests_until_its_time_and_no_longer() {
 fn what_waits_keeps_its_order_and_is_bounded_in_number() {
     let mut trust_gate = TrustGate::new(Wish::Ask, None);
     for call in 0..WAITING as u64 {
-        trust_gate.keep(Call(call), Command::Stop).expect("room");
+        trust_gate.queue(Call(call), Command::Stop).expect("room");
     }
-    let error = trust_gate.keep(Call(0), Command::Stop).expect_err("no room");
+    let error = trust_gate.queue(Call(0), Command::Stop).expect_err("no room");
     assert_eq!(error.code, ErrorCode::Overloaded);
     assert!(error.message.contains("next minute"), "{}", error.message);
     trust_gate.asked = Some(Survey::default());
-    let error = trust_gate.keep(Call(0), Command::Stop).expect_err("no room");
+    let error = trust_gate.queue(Call(0), Command::Stop).expect_err("no room");
     assert!(error.message.contains("trusted"), "{}", error.message);
     let calls: Vec<u64> = trust_gate.take_waiting().iter().map(|(call, _)| call.0).collect();
     assert_eq!(calls, (0..WAITING as u64).collect::<Vec<_>>());
-    trust_gate.keep(Call(1), Command::Stop).expect("room again");
+    trust_gate.queue(Call(1), Command::Stop).expect("room again");
 }
 
 #[test]
 fn what_waits_is_bounded_in_bytes() {
     let mut trust_gate = TrustGate::new(Wish::Ask, None);
-    trust_gate.keep(Call(1), prompt("four")).expect("room");
+    trust_gate.queue(Call(1), prompt("four")).expect("room");
     assert_eq!(trust_gate.bytes, 4);
     trust_gate.bytes = WAITING_BYTES - 3;
-    let error = trust_gate.keep(Call(2), prompt("four")).expect_err("no room");
+    let error = trust_gate.queue(Call(2), prompt("four")).expect_err("no room");
     assert_eq!(error.code, ErrorCode::Overloaded);
-    trust_gate.keep(Call(3), prompt("one")).expect("room for this");
+    trust_gate.queue(Call(3), prompt("one")).expect("room for this");
     assert_eq!(waiting(&trust_gate), [1, 3]);
     trust_gate.take_prompts();
     assert_eq!(trust_gate.bytes, 0, "released prompts take no room");
@@ -75,9 +75,9 @@ fn prompts_leave_alone_and_other_commands_stay() {
     let mut trust_gate = TrustGate::new(Wish::Ask, None);
     assert!(!trust_gate.has_prompt());
     for (call, command) in [(1, Command::Stop), (2, prompt("a")), (3, Command::Stop)] {
-        trust_gate.keep(Call(call), command).expect("room");
+        trust_gate.queue(Call(call), command).expect("room");
     }
-    trust_gate.keep(Call(4), prompt("b")).expect("room");
+    trust_gate.queue(Call(4), prompt("b")).expect("room");
     assert!(trust_gate.has_prompt());
     let texts: Vec<String> = trust_gate.take_prompts().into_iter().map(|it| it.text).collect();
     assert_eq!(texts, ["a", "b"]);

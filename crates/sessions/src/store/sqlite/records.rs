@@ -78,7 +78,7 @@ fn listed(connection: &Connection, filter: &Filter) -> Result<Vec<Record>, rusql
     let mut rows = statement.query(params![before, limit])?;
     let mut records = Vec::new();
     while let Some(row) = rows.next()? {
-        records.push(shown(connection, row.get(5)?, None, found(row)?)?);
+        records.push(shown(connection, row.get(5)?, None, stored_record(row)?)?);
     }
     Ok(records)
 }
@@ -148,7 +148,7 @@ pub(super) fn id(connection: &Connection, number: i64) -> Result<SessionId, rusq
 fn row(connection: &Connection, number: i64) -> Result<Option<StoredRecord>, rusqlite::Error> {
     let found = connection
         .prepare_cached("SELECT id, state, owner, last, record FROM sessions WHERE session = ?1")?
-        .query_row([number], found);
+        .query_row([number], stored_record);
     match sound(found.optional())? {
         Some(found) => Ok(found),
         // The row exists, because the index has it, but cannot be read.
@@ -166,7 +166,7 @@ fn is_sound(row: &Row<'_>) -> Result<bool, rusqlite::Error> {
 }
 
 /// The owner has its own column, so that it can change without the record.
-fn found(row: &Row<'_>) -> Result<StoredRecord, rusqlite::Error> {
+fn stored_record(row: &Row<'_>) -> Result<StoredRecord, rusqlite::Error> {
     let owner = row.get_ref(2)?.as_str_or_null().ok().flatten().map(str::to_owned);
     if !sound(is_sound(row))?.unwrap_or(false) {
         return Ok(StoredRecord::Damaged { owner });
@@ -209,7 +209,7 @@ fn newer(text: &str) -> Option<Record> {
         ),
     };
     if !unknown.is_empty() || summary.state != SessionState::Ended {
-        over(&mut summary, &why);
+        mark_ended(&mut summary, &why);
     }
     let config = record.remove("config").and_then(|config| serde_json::from_value(config).ok());
     Some(Record {
@@ -259,7 +259,7 @@ fn shown(
             summary.updated_at = event.timestamp.into_owned();
         }
     }
-    over(&mut summary, DAMAGED);
+    mark_ended(&mut summary, DAMAGED);
     Ok(Record {
         summary,
         owner,
@@ -315,7 +315,7 @@ fn summary(id: SessionId) -> SessionSummary {
     }
 }
 
-fn over(summary: &mut SessionSummary, why: &str) {
+fn mark_ended(summary: &mut SessionSummary, why: &str) {
     summary.state = SessionState::Ended;
     summary.reason = Some(SessionEndReason::Failed);
     summary.error = Some(why.to_owned());

@@ -25,7 +25,7 @@ pub(super) enum Refusal {
 
 impl Refusal {
     /// As an error of the store: `what` is the operation that failed.
-    pub(super) fn told(self, what: &'static str) -> StoreError {
+    pub(super) fn into_store_error(self, what: &'static str) -> StoreError {
         match self {
             Self::Store(refusal) => refusal,
             Self::Sqlite(cause) => failed(what)(cause),
