@@ -52,7 +52,7 @@ pub struct Metrics {
     labeled: Mutex<LabeledCounts>,
 }
 
-/// Figures that rarely change, by their labels.
+/// Counts that rarely change, by their labels.
 #[derive(Clone, Debug, Default)]
 pub struct LabeledCounts {
     /// Sessions that ended: agent, reason.

@@ -246,7 +246,8 @@ impl Hub {
         let (hub, id, client) = (self.clone(), id.clone(), client.clone());
         // Holds the key to the end, even if the caller stops waiting.
         let done = tokio::spawn(async move {
-            let done = hub.send_or_repeat(&id, &client, command, Some(key.used_for(&id)), share).await;
+            let done =
+                hub.send_or_repeat(&id, &client, command, Some(key.used_for(&id)), share).await;
             drop(guard);
             done
         });

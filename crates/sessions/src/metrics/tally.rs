@@ -1,4 +1,4 @@
-//! What one session adds to the figures.
+//! What one session adds to the metrics.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use agentwire_protocol::{AgentType, EventKind, TokenUsage};
 use super::{KINDS, Metrics, UsageTotal};
 use crate::settings::Settings;
 
-/// What one session adds to the figures. Its open requests are subtracted when it is dropped.
+/// What one session adds to the metrics. Its open requests are subtracted when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Tally {
     metrics: Arc<Metrics>,
