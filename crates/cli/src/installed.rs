@@ -126,7 +126,7 @@ async fn look_for(agent: AgentType, settings: &Settings, contain: Option<&Contai
     let is_own = command.program.is_none() && is_built_in;
     let mut problems = Vec::new();
     if let (Ok(_), Some((_, dialect))) = (&path, known.drivers.first()) {
-        let found = managed_files::look(*dialect, &command.env);
+        let found = managed_files::find(*dialect, &command.env);
         problems.extend(found.iter().map(|found| Problem::of_machine(found.does)));
     }
     let (version, login) = match (&path, contain) {
@@ -139,7 +139,7 @@ async fn look_for(agent: AgentType, settings: &Settings, contain: Option<&Contai
                 // Not the current directory: a project's settings could make the program run
                 // something.
                 directory: Path::new("/"),
-                veil: own_dirs::Kept::new(settings).veil(settings, agent, None),
+                veil: own_dirs::PinnedDirs::new(settings).veil(settings, agent, None),
                 until: Instant::now() + PATIENCE,
             };
             questions.ask_all(known).await

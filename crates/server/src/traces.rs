@@ -16,7 +16,7 @@ use std::time::Duration;
 use agentwire_protocol::{Event, SessionId};
 use agentwire_sessions::Hub;
 use agentwire_sessions::blocking::blocking_if_long;
-use agentwire_sessions::hub::Started;
+use agentwire_sessions::hub::SessionStart;
 use agentwire_sessions::metrics::Counter;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, mpsc};
@@ -106,14 +106,14 @@ impl Queue {
 
 async fn follow(
     hub: Hub,
-    mut starts: broadcast::Receiver<Started>,
+    mut starts: broadcast::Receiver<SessionStart>,
     settings: Arc<Settings>,
     queue: Queue,
     readers: TaskTracker,
 ) {
     loop {
         match starts.recv().await {
-            Ok(Started { session, after }) => {
+            Ok(SessionStart { session, after }) => {
                 let translator = Translator::new(&settings.traced);
                 readers.spawn(read(hub.clone(), session, after, translator, queue.clone()));
             }

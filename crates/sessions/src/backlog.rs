@@ -28,13 +28,13 @@ pub(crate) struct Backlog {
     /// How many bytes of `front` are written.
     written: usize,
     /// Written after `front`.
-    files: VecDeque<Part>,
+    files: VecDeque<BacklogFile>,
     /// Written last: bytes that did not fit on the disk.
     tail: Vec<u8>,
 }
 
 #[derive(Debug)]
-struct Part {
+struct BacklogFile {
     file: File,
     length: u64,
     read: u64,
@@ -47,7 +47,7 @@ impl Backlog {
     }
 
     pub(crate) fn len(&self) -> usize {
-        let files: u64 = self.files.iter().map(|part| part.length - part.read).sum();
+        let files: u64 = self.files.iter().map(|file| file.length - file.read).sum();
         let files = usize::try_from(files).unwrap_or(usize::MAX);
         (self.front.len() - self.written).saturating_add(files).saturating_add(self.tail.len())
     }
@@ -70,14 +70,14 @@ impl Backlog {
 
     /// Moves the tail from memory to a file.
     fn keep(&mut self) -> io::Result<()> {
-        if self.files.back().is_none_or(|part| part.length >= FILE) {
+        if self.files.back().is_none_or(|file| file.length >= FILE) {
             // With the in-memory store, the directory may not exist.
             let file = tempfile::tempfile_in(&self.directory).or_else(|_| tempfile::tempfile())?;
-            self.files.push_back(Part { file, length: 0, read: 0 });
+            self.files.push_back(BacklogFile { file, length: 0, read: 0 });
         }
-        if let Some(part) = self.files.back_mut() {
-            part.file.write_all_at(&self.tail, part.length)?;
-            part.length += self.tail.len() as u64;
+        if let Some(file) = self.files.back_mut() {
+            file.file.write_all_at(&self.tail, file.length)?;
+            file.length += self.tail.len() as u64;
             self.tail = Vec::new();
         }
         Ok(())
@@ -96,12 +96,12 @@ impl Backlog {
     }
 
     fn read_back(&mut self) -> io::Result<Vec<u8>> {
-        while let Some(part) = self.files.front_mut() {
-            let left = usize::try_from(part.length - part.read).unwrap_or(usize::MAX);
+        while let Some(file) = self.files.front_mut() {
+            let left = usize::try_from(file.length - file.read).unwrap_or(usize::MAX);
             let mut piece = vec![0; left.min(PIECE)];
-            part.file.read_exact_at(&mut piece, part.read)?;
-            part.read += piece.len() as u64;
-            if part.read == part.length {
+            file.file.read_exact_at(&mut piece, file.read)?;
+            file.read += piece.len() as u64;
+            if file.read == file.length {
                 self.files.pop_front();
             }
             if !piece.is_empty() {

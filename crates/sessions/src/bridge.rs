@@ -18,9 +18,9 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
-use self::listen::Door;
+use self::listen::RelayListener;
 use self::outbox::Outbox;
-use self::socket_dir::Place;
+use self::socket_dir::SocketDir;
 use crate::budget::{Pool, Share};
 use crate::process::own_path;
 
@@ -36,9 +36,9 @@ pub(crate) struct Bridge {
     connections: BTreeMap<u64, Connection>,
     /// Messages that wait for the client, by request id.
     open: BTreeMap<String, OpenRequest>,
-    heard: mpsc::Receiver<Heard>,
+    activity: mpsc::Receiver<RelayActivity>,
     _tasks: JoinSet<()>,
-    _place: Place,
+    _socket_dir: SocketDir,
 }
 
 struct OpenRequest {
@@ -48,7 +48,7 @@ struct OpenRequest {
 }
 
 /// What happened at the socket.
-pub(crate) enum Heard {
+pub(crate) enum RelayActivity {
     /// The agent started one of the servers.
     Opened { connection: u64, to: Connection },
     /// The agent sent a message to a server.
@@ -87,12 +87,14 @@ impl Bridge {
             let message = format!("failed to offer the MCP servers that the client hosts: {error}");
             GatewayError::new(ErrorCode::StartFailed, message)
         };
-        let place = tokio::task::spawn_blocking(Place::new).await;
-        let place = place.map_err(|error| failed(&error))?.map_err(|error| failed(&error))?;
-        let listener = place.listen().and_then(UnixListener::from_std);
+        let socket_dir = tokio::task::spawn_blocking(SocketDir::new).await;
+        let socket_dir =
+            socket_dir.map_err(|error| failed(&error))?.map_err(|error| failed(&error))?;
+        let listener = socket_dir.listen().and_then(UnixListener::from_std);
         let listener = listener.map_err(|error| failed(&error))?;
         let executable = own_path(executable).map_err(|error| failed(&error))?;
-        let (Some(program), Some(socket)) = (executable.to_str(), place.socket().to_str()) else {
+        let (Some(program), Some(socket)) = (executable.to_str(), socket_dir.socket().to_str())
+        else {
             return Err(failed(&"a path is not UTF-8"));
         };
         let tokens: Vec<_> = servers.iter().map(|server| (token(), server.clone())).collect();
@@ -104,24 +106,24 @@ impl Bridge {
         };
         let offers = tokens.iter().map(|(token, server)| (server.clone(), offer(token))).collect();
         // One message at a time: the rest wait in the pipe.
-        let (door, heard) = mpsc::channel(1);
+        let (sender, activity) = mpsc::channel(1);
         let mut tasks = JoinSet::new();
-        tasks.spawn(Door::new(tokens, door, pool, directory).open(listener));
+        tasks.spawn(RelayListener::new(tokens, sender, pool, directory).open(listener));
         let bridge = Self {
             servers,
             connections: BTreeMap::new(),
             open: BTreeMap::new(),
-            heard,
+            activity,
             _tasks: tasks,
-            _place: place,
+            _socket_dir: socket_dir,
         };
         Ok((bridge, offers))
     }
 
     /// Waits for the next thing that happens. Cancel safe.
-    pub(crate) async fn next(&mut self) -> Heard {
-        match self.heard.recv().await {
-            Some(heard) => heard,
+    pub(crate) async fn next(&mut self) -> RelayActivity {
+        match self.activity.recv().await {
+            Some(activity) => activity,
             None => std::future::pending().await,
         }
     }

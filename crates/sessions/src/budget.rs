@@ -71,7 +71,7 @@ pub struct Share {
 }
 
 /// Bytes that hold a share as long as any part of them is in use.
-struct Held {
+struct BudgetedBytes {
     bytes: Bytes,
     _share: Share,
 }
@@ -213,7 +213,7 @@ impl Share {
 
     /// Keeps the share as long as these bytes are in use, in whole or in part.
     pub fn hold(self, bytes: Bytes) -> Bytes {
-        Bytes::from_owner(Held { bytes, _share: self })
+        Bytes::from_owner(BudgetedBytes { bytes, _share: self })
     }
 }
 
@@ -223,7 +223,7 @@ impl Drop for Share {
     }
 }
 
-impl AsRef<[u8]> for Held {
+impl AsRef<[u8]> for BudgetedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }

@@ -25,17 +25,17 @@ use tokio::task::JoinSet;
 
 pub use self::events::Events;
 use self::idempotency::Keys;
-pub use self::idempotency::{Begun, message_of};
+pub use self::idempotency::{StartOutcome, message_of};
 use crate::budget::Budget;
 use crate::log::EventLog;
-use crate::metrics::Figures;
+use crate::metrics::Metrics;
 use crate::orphans;
 use crate::own_dirs;
 use crate::owner::Owner;
 use crate::process::{Contain, LaunchFiles};
 use crate::session::{Mark, SessionHandle, storage};
 use crate::settings::{Settings, StoreKind};
-use crate::slow_fs::look;
+use crate::slow_fs::access;
 use crate::store::memory::Memory;
 use crate::store::sqlite::Sqlite;
 use crate::store::{Filter, Record, Store, StoreError};
@@ -56,7 +56,7 @@ pub struct Hub {
 
 struct Shared {
     settings: Arc<Settings>,
-    kept: Arc<own_dirs::Kept>,
+    pinned_dirs: Arc<own_dirs::PinnedDirs>,
     log: EventLog,
     owner: Option<Owner>,
     contain: Arc<Contain>,
@@ -65,11 +65,11 @@ struct Shared {
     keys: Arc<watch::Sender<Keys>>,
     /// If set, no session starts any more.
     is_closing: AtomicBool,
-    starts: broadcast::Sender<Started>,
+    starts: broadcast::Sender<SessionStart>,
 }
 
 #[derive(Clone, Debug)]
-pub struct Started {
+pub struct SessionStart {
     pub session: SessionId,
     /// The session's last event before this start.
     pub after: u64,
@@ -109,7 +109,7 @@ impl Hub {
             shared: Arc::new(Shared {
                 log: EventLog::within(store, Budget::new(settings.in_flight())),
                 places: Arc::new(Semaphore::new(settings.sessions())),
-                kept: Arc::new(own_dirs::Kept::new(&settings)),
+                pinned_dirs: Arc::new(own_dirs::PinnedDirs::new(&settings)),
                 settings: Arc::new(settings),
                 owner,
                 contain: Arc::new(contain),
@@ -157,12 +157,12 @@ impl Hub {
     }
 
     /// Reports every session that starts here from now on.
-    pub fn starts(&self) -> broadcast::Receiver<Started> {
+    pub fn starts(&self) -> broadcast::Receiver<SessionStart> {
         self.shared.starts.subscribe()
     }
 
-    pub fn figures(&self) -> &Figures {
-        self.shared.log.figures()
+    pub fn metrics(&self) -> &Metrics {
+        self.shared.log.metrics()
     }
 
     pub async fn summary(&self, id: &SessionId) -> Result<SessionSummary, GatewayError> {
@@ -180,7 +180,7 @@ impl Hub {
         agent: AgentType,
         directory: &Path,
     ) -> Result<Option<SessionId>, GatewayError> {
-        let directory = look(directory, |here| here.path).await?;
+        let directory = access(directory, |here| here.path).await?;
         let fits = |session: &SessionSummary| {
             session.agent_type == agent
                 && session.native_session_id.is_some()
@@ -197,7 +197,7 @@ impl Hub {
     pub async fn find(&self, prefix: &str) -> Result<SessionId, GatewayError> {
         let not_found = |message: String| GatewayError::new(ErrorCode::SessionNotFound, message);
         let id = SessionId::from(prefix);
-        if self.ask(move |store| store.session(&id)).await?.is_some() {
+        if self.read_store(move |store| store.session(&id)).await?.is_some() {
             return Ok(SessionId::from(prefix));
         }
         let all = self.sessions(Filter::default()).await?;
@@ -222,7 +222,7 @@ impl Hub {
     ) -> Result<Vec<SessionId>, GatewayError> {
         sessions.retain(|id| !self.shared.live().contains_key(id));
         let own = self.owner_name().unwrap_or_default();
-        let gone = self.shared.change(move |store| {
+        let gone = self.shared.write_store(move |store| {
             let mut gone = Vec::new();
             for id in sessions {
                 let Some(record) = store.session(&id)? else { continue };
@@ -284,7 +284,7 @@ impl Hub {
 
     async fn records(&self, filter: Filter) -> Result<Vec<Record>, GatewayError> {
         let shared = Arc::clone(&self.shared);
-        let found = self.ask(move |store| {
+        let found = self.read_store(move |store| {
             let records = store.sessions(&filter)?.into_iter();
             let mut may_write = true;
             let records = records.map(|record| shared.looked_after(store, record, &mut may_write));
@@ -296,14 +296,14 @@ impl Hub {
     }
 
     async fn remembered(&self, key: String) -> Result<Option<String>, GatewayError> {
-        self.ask(move |store| store.remembered(&key)).await
+        self.read_store(move |store| store.remembered(&key)).await
     }
 
-    async fn ask<T: Send + 'static>(
+    async fn read_store<T: Send + 'static>(
         &self,
-        ask: impl FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
+        read: impl FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, GatewayError> {
-        self.shared.ask(ask).await
+        self.shared.read_store(read).await
     }
 
     fn owner_name(&self) -> Option<String> {
@@ -324,25 +324,25 @@ impl Shared {
         }
     }
 
-    async fn ask<T: Send + 'static>(
+    async fn read_store<T: Send + 'static>(
         &self,
-        ask: impl FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
+        read: impl FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, GatewayError> {
-        self.log.ask(ask).await.map_err(|error| storage(&error))
+        self.log.read_store(read).await.map_err(|error| storage(&error))
     }
 
-    async fn change<T: Send + 'static>(
+    async fn write_store<T: Send + 'static>(
         &self,
-        change: impl FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
+        write: impl FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, GatewayError> {
-        self.log.change(change).await.map_err(|error| storage(&error))
+        self.log.write_store(write).await.map_err(|error| storage(&error))
     }
 
     /// Closes the log of a session whose actor failed.
     async fn abandon(&self, id: &SessionId) {
         let id = id.clone();
         let own = self.owner.as_ref().map(|owner| owner.name().to_owned());
-        let closed = self.change(move |store| match store.session(&id)? {
+        let closed = self.write_store(move |store| match store.session(&id)? {
             // Another process may own it by now.
             Some(record) if record.owner == own => orphans::close(store, record, FAILED),
             Some(_) | None => Ok(()),

@@ -1,9 +1,9 @@
 //! The log: what sessions append becomes durable, then visible, and is read with cursors.
 
-mod blocking;
 mod cursor;
 mod live;
-mod resumes;
+mod resume_watch;
+mod store_access;
 mod writer;
 
 use std::fmt;
@@ -19,9 +19,9 @@ use tokio::sync::oneshot;
 pub use self::cursor::Cursor;
 pub(crate) use self::cursor::MUCH_READ;
 use self::live::Live;
-use self::writer::{Pending, Shared, Told};
+use self::writer::{AppendNotify, PendingAppend, Shared};
 use crate::budget::Budget;
-use crate::metrics::Figures;
+use crate::metrics::Metrics;
 use crate::store::{Append, Store, StoreError};
 
 /// The log of all sessions of this process; clones share it.
@@ -38,10 +38,10 @@ use crate::store::{Append, Store, StoreError};
 pub struct EventLog {
     shared: Arc<Shared>,
     /// The thread ends when the last of these is dropped.
-    _used: Arc<Used>,
+    _close_on_drop: Arc<CloseOnDrop>,
 }
 
-struct Used(Arc<Shared>);
+struct CloseOnDrop(Arc<Shared>);
 
 /// Appends to the log of one session, which is live here until this is dropped.
 pub struct LogWriter {
@@ -65,7 +65,7 @@ impl EventLog {
     /// The same with a given budget, which bounds large events on their way to readers.
     pub fn within(store: Arc<dyn Store>, budget: Budget) -> Self {
         let shared = Arc::new(Shared::new(store, budget));
-        let log = Self { _used: Arc::new(Used(Arc::clone(&shared))), shared };
+        let log = Self { _close_on_drop: Arc::new(CloseOnDrop(Arc::clone(&shared))), shared };
         let shared = Arc::clone(&log.shared);
         let started =
             thread::Builder::new().name("log".to_owned()).spawn(move || writer::run(&shared));
@@ -85,8 +85,8 @@ impl EventLog {
         &self.shared.budget
     }
 
-    pub fn figures(&self) -> &Arc<Figures> {
-        &self.shared.figures
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.shared.metrics
     }
 
     /// Why the store accepts no appends now, if so. Submitted appends are retried until it does.
@@ -112,7 +112,7 @@ impl EventLog {
     pub async fn opened(&self, session: &SessionId, after: u64) {
         tokio::select! {
             () = self.shared.opened(session) => {}
-            () = resumes::gone_on(&self.shared, session, after) => {}
+            () = resume_watch::wait_for_resume(&self.shared, session, after) => {}
         }
     }
 
@@ -124,7 +124,7 @@ impl EventLog {
     }
 }
 
-impl Drop for Used {
+impl Drop for CloseOnDrop {
     fn drop(&mut self) {
         self.0.close();
     }
@@ -133,30 +133,35 @@ impl Drop for Used {
 impl LogWriter {
     /// Submits the next events. A session can have one append in progress; a second one is refused.
     pub fn submit(&self, append: Append) -> Committed {
-        self.submit_telling(append, |_| ())
+        self.submit_with(append, |_| ())
     }
 
-    /// The same. `told` is called with the result, after this resolves and before a cursor returns any of
-    /// the events. Anyone it notifies finds the events in the log. It must not wait for anything, nor read
+    /// The same. `on_result` is called with the result, after this resolves and before a cursor returns any
+    /// of the events. Anyone it notifies finds the events in the log. It must not wait for anything, nor read
     /// the log.
-    pub fn submit_telling(
+    pub fn submit_with(
         &self,
         append: Append,
-        told: impl FnOnce(Result<(), &StoreError>) + Send + 'static,
+        on_result: impl FnOnce(Result<(), &StoreError>) + Send + 'static,
     ) -> Committed {
-        let told = Box::new(told);
+        let on_result = Box::new(on_result);
         let (done, committed) = oneshot::channel();
         let refused = |why| {
             StoreError::Failed(format!("failed to append to session {}: {why}", self.live.session))
         };
         if append.record.summary.id != self.live.session {
-            Told { told, done }.refuse(&refused("the record belongs to another session"));
+            AppendNotify { on_result, done }
+                .refuse(&refused("the record belongs to another session"));
         } else if self.live.under_way.swap(true, Ordering::AcqRel) {
-            Told { told, done }.refuse(&refused("its last append is not durable yet"));
+            AppendNotify { on_result, done }.refuse(&refused("its last append is not durable yet"));
         } else {
             // A refused job is dropped, and its future with it.
             let live = Arc::clone(&self.live);
-            self.log.shared.append(Box::new(Pending { live, append, told: Told { told, done } }));
+            self.log.shared.append(Box::new(PendingAppend {
+                live,
+                append,
+                notify: AppendNotify { on_result, done },
+            }));
         }
         Committed(committed)
     }

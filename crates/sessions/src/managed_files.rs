@@ -15,13 +15,13 @@ const LIMIT: u64 = 1 << 20;
 
 /// A file that prevents the gateway from enforcing its rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct OverridingFile {
     pub file: PathBuf,
     pub does: Unguarded,
 }
 
 /// Finds such files, for an agent started with these variables in addition to our own.
-pub fn look(dialect: &dyn AgentDialect, env: &BTreeMap<String, String>) -> Vec<Found> {
+pub fn find(dialect: &dyn AgentDialect, env: &BTreeMap<String, String>) -> Vec<OverridingFile> {
     let files = dialect.machine_files().iter();
     files
         .flat_map(|known| places(known, env).into_iter().filter_map(|at| judged(known, at)))
@@ -35,7 +35,9 @@ pub(crate) fn check(
     env: &BTreeMap<String, String>,
 ) -> Result<(), GatewayError> {
     let Some(rule) = config.blocked_tools.iter().flatten().next() else { return Ok(()) };
-    let Some(Found { file, does }) = look(dialect, env).into_iter().next() else { return Ok(()) };
+    let Some(OverridingFile { file, does }) = find(dialect, env).into_iter().next() else {
+        return Ok(());
+    };
     let message = format!(
         "{} cannot be made to follow the rule {rule} in blockedTools: {} ({}); {}",
         dialect.agent_type().as_str(),
@@ -46,7 +48,7 @@ pub(crate) fn check(
     Err(GatewayError::new(ErrorCode::Unsupported, message))
 }
 
-impl Found {
+impl OverridingFile {
     /// The warning at the start of a session that asks about some calls.
     pub(crate) fn warning(&self) -> String {
         let Unguarded { what, remedy } = self.does;
@@ -66,9 +68,9 @@ fn places(known: &MachineFile, env: &BTreeMap<String, String>) -> Vec<PathBuf> {
     entries.filter(fits).collect()
 }
 
-fn judged(known: &MachineFile, file: PathBuf) -> Option<Found> {
+fn judged(known: &MachineFile, file: PathBuf) -> Option<OverridingFile> {
     let does = (known.unguards)(&text(&file)?)?;
-    Some(Found { file, does })
+    Some(OverridingFile { file, does })
 }
 
 /// The text of a regular file.
@@ -98,7 +100,7 @@ mod tests {
             let env = BTreeMap::from([(variable.to_owned(), file.display().to_string())]);
             let agent: AgentType = agent.parse().unwrap();
             let dialect = driver(agent, None).unwrap();
-            let found = look(dialect, &env);
+            let found = find(dialect, &env);
             assert_eq!(found.iter().any(|found| found.file == file), is_found, "{text}");
             let with = |rules: &[&str]| SessionConfig {
                 blocked_tools: Some(rules.iter().map(|rule| (*rule).to_owned()).collect()),

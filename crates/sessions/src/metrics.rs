@@ -25,7 +25,7 @@ const MODEL_NAME: usize = 100;
 
 /// What the engine of this process has done, and holds in memory.
 #[derive(Debug, Default)]
-pub struct Figures {
+pub struct Metrics {
     /// Sessions started or resumed.
     pub sessions_started: ByAgent<Counter>,
     /// Events that became durable.
@@ -49,12 +49,12 @@ pub struct Figures {
     pub open_requests: ByKind<Gauge>,
     pub processes: ByAgent<Gauge>,
     pub processes_started: ByAgent<Counter>,
-    rare: Mutex<Rare>,
+    labeled: Mutex<LabeledCounts>,
 }
 
-/// Figures that rarely change, by their labels.
+/// Counts that rarely change, by their labels.
 #[derive(Clone, Debug, Default)]
-pub struct Rare {
+pub struct LabeledCounts {
     /// Sessions that ended: agent, reason.
     pub ended: BTreeMap<(&'static str, &'static str), u64>,
     /// Turns that ended: agent, outcome.
@@ -62,12 +62,12 @@ pub struct Rare {
     /// Requests that were settled: kind, outcome, settled by.
     pub settled: BTreeMap<(&'static str, &'static str, &'static str), u64>,
     /// Usage of turns: agent, model.
-    pub spent: BTreeMap<(&'static str, String), Spent>,
+    pub spent: BTreeMap<(&'static str, String), UsageTotal>,
 }
 
 /// Usage. The tokens do not overlap: tokens read from a cache are not in `input`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Spent {
+pub struct UsageTotal {
     /// Tokens read, not from a cache.
     pub input: u64,
     /// Tokens written.
@@ -80,31 +80,32 @@ pub struct Spent {
     pub dollars: f64,
 }
 
-impl Figures {
-    pub fn rare(&self) -> Rare {
-        self.rare.lock().unwrap_or_else(PoisonError::into_inner).clone()
+impl Metrics {
+    pub fn labeled(&self) -> LabeledCounts {
+        self.labeled.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn count(&self, change: impl FnOnce(&mut Rare)) {
-        change(&mut self.rare.lock().unwrap_or_else(PoisonError::into_inner));
+    fn count(&self, change: impl FnOnce(&mut LabeledCounts)) {
+        change(&mut self.labeled.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     pub(crate) fn settled(&self, kind: RequestKind, outcome: RequestOutcome, by: SettledBy) {
-        self.count(|rare| {
-            *rare.settled.entry((kind.as_str(), outcome.as_str(), by.as_str())).or_default() += 1;
+        self.count(|labeled| {
+            *labeled.settled.entry((kind.as_str(), outcome.as_str(), by.as_str())).or_default() +=
+                1;
         });
     }
 
-    fn spent(&self, agent: AgentType, model: &str, spent: Spent) {
+    fn spent(&self, agent: AgentType, model: &str, spent: UsageTotal) {
         let name: String = model.chars().take(MODEL_NAME).collect();
-        self.count(|rare| {
+        self.count(|labeled| {
             let key = (agent.as_str(), name);
-            let is_known = rare.spent.contains_key(&key);
-            let key = match is_known || rare.spent.len() < MODELS {
+            let is_known = labeled.spent.contains_key(&key);
+            let key = match is_known || labeled.spent.len() < MODELS {
                 true => key,
                 false => (agent.as_str(), "other".to_owned()),
             };
-            let sum = rare.spent.entry(key).or_default();
+            let sum = labeled.spent.entry(key).or_default();
             sum.input = sum.input.saturating_add(spent.input);
             sum.output = sum.output.saturating_add(spent.output);
             sum.cache_read = sum.cache_read.saturating_add(spent.cache_read);
@@ -114,22 +115,22 @@ impl Figures {
     }
 
     /// Counts a process of this agent as running until the returned guard is dropped.
-    pub(crate) fn process(self: &Arc<Self>, agent: AgentType) -> Counted {
+    pub(crate) fn process(self: &Arc<Self>, agent: AgentType) -> RunningProcessGuard {
         self.processes_started.of(agent).add(1);
         self.processes.of(agent).add(1);
-        Counted { figures: Arc::clone(self), agent }
+        RunningProcessGuard { metrics: Arc::clone(self), agent }
     }
 }
 
 #[derive(Debug)]
-pub(crate) struct Counted {
-    figures: Arc<Figures>,
+pub(crate) struct RunningProcessGuard {
+    metrics: Arc<Metrics>,
     agent: AgentType,
 }
 
-impl Drop for Counted {
+impl Drop for RunningProcessGuard {
     fn drop(&mut self) {
-        self.figures.processes.of(self.agent).add(-1);
+        self.metrics.processes.of(self.agent).add(-1);
     }
 }
 

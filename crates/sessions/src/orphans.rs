@@ -8,7 +8,7 @@ use agentwire_protocol::event::{
 };
 use agentwire_protocol::{SessionState, Text};
 
-use crate::session::{Book, Core, Hooks, Journal};
+use crate::session::{Core, DerivedState, Hooks, Journal};
 use crate::store::{Append, Filter, Open, OpenBy, Record, Store, StoreError};
 
 /// The reason reported for a session whose process died.
@@ -84,7 +84,7 @@ pub(crate) fn close(store: &dyn Store, record: Record, reason: &str) -> Result<(
 fn closing(record: Record, reason: &str) -> Append {
     let open = record.open.clone();
     let journal = Journal::new(record.summary.id.clone(), record.summary.last_seq);
-    let mut core = Core::new(journal, Book::closing(record), Hooks::default(), None, None);
+    let mut core = Core::new(journal, DerivedState::closing(record), Hooks::default(), None, None);
     for (id, by) in &open.requests {
         let settled = RequestSettled {
             request_id: Text::from(id.as_str()),
@@ -124,7 +124,7 @@ fn closing(record: Record, reason: &str) -> Append {
     });
     let batch = core.journal.take();
     let last = core.journal.last();
-    let mut record = core.book.record;
+    let mut record = core.state.record;
     record.owner = None;
     record.summary.last_seq = last;
     record.summary.updated_at = core.journal.timestamp().to_owned();

@@ -1,6 +1,6 @@
 //! agentwire's own directories: no agent may work at, in or above one of them.
 
-mod identity;
+mod pinned;
 
 use std::fs;
 use std::io;
@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 use agentwire_protocol::{ErrorCode, GatewayError};
 use serde::{Deserialize, Serialize};
 
-pub use self::identity::Kept;
+pub use self::pinned::PinnedDirs;
 use crate::Settings;
 use crate::settings::aside;
 
@@ -45,34 +45,34 @@ pub fn secret(data_dir: &Path) -> io::Result<Option<Secret>> {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct OwnDir {
     pub what: &'static str,
     pub path: PathBuf,
 }
 
 /// agentwire's own directories at this moment: of data, settings, and the operator's token.
-pub fn places(settings: &Settings) -> Vec<Place> {
-    places_of(settings, Some(&settings.data_dir))
+pub fn all(settings: &Settings) -> Vec<OwnDir> {
+    all_of(settings, Some(&settings.data_dir))
 }
 
 /// The same, with the path to read the data directory by.
-fn places_of(settings: &Settings, data_dir: Option<&Path>) -> Vec<Place> {
+fn all_of(settings: &Settings, data_dir: Option<&Path>) -> Vec<OwnDir> {
     // A file that cannot be read names nothing; the data directory is in the list anyway.
     let secret = data_dir.and_then(|data_dir| secret(data_dir).ok().flatten());
     let secret = secret.and_then(|secret| secret.file.parent().map(Path::to_owned));
-    let places = [
+    let dirs = [
         ("data", Some(settings.data_dir.clone())),
         ("settings", settings.config_dir.clone()),
         ("operator's token", secret),
     ];
-    let places = places.into_iter();
-    places.filter_map(|(what, path)| Some(Place { what, path: path? })).collect()
+    let dirs = dirs.into_iter();
+    dirs.filter_map(|(what, path)| Some(OwnDir { what, path: path? })).collect()
 }
 
 /// The files and directories that an agent always has to ask about, whatever is allowed.
 pub fn files(settings: &Settings) -> Vec<PathBuf> {
-    let places = places(settings).into_iter().map(|place| place.path);
-    let files = places.chain(settings.private.iter().cloned());
+    let dirs = all(settings).into_iter().map(|dir| dir.path);
+    let files = dirs.chain(settings.private.iter().cloned());
     files.map(|path| std::path::absolute(&path).unwrap_or(path)).collect()
 }
 
@@ -80,19 +80,19 @@ pub fn files(settings: &Settings) -> Vec<PathBuf> {
 /// could reach what other processes have open, and so all of agentwire's files.
 const SYSTEM: [(&str, u64); 2] = [("proc", 0x9fa0), ("sysfs", 0x6265_6572)];
 
-/// Refuses a directory at, in or above one of these places, or on one of the kernel's own file systems.
+/// Refuses a directory at, in or above one of these directories, or on one of the kernel's own file systems.
 /// Directories are compared by identity, not by name: links, `..`, mounts and letter case make no
 /// difference. For a directory that does not exist yet, the one that would contain it counts. If its name
 /// contains `..`, so does the directory that an agent finds by resolving the name alone.
-pub fn check(directory: &Path, places: &[Place]) -> Result<(), GatewayError> {
+pub fn check(directory: &Path, dirs: &[OwnDir]) -> Result<(), GatewayError> {
     let (found, above) = nearest(directory);
     let rest = directory.strip_prefix(above).unwrap_or(Path::new(""));
     let mut readings = vec![directory.to_owned(), by_name(directory), by_name(&found.join(rest))];
     readings.dedup();
-    readings.iter().try_for_each(|reading| check_reading(reading, directory, places))
+    readings.iter().try_for_each(|reading| check_reading(reading, directory, dirs))
 }
 
-fn check_reading(reading: &Path, directory: &Path, places: &[Place]) -> Result<(), GatewayError> {
+fn check_reading(reading: &Path, directory: &Path, dirs: &[OwnDir]) -> Result<(), GatewayError> {
     let (there, above) = nearest(reading);
     let is_there = above == reading;
     if let Some(name) = there.ancestors().chain(reading.ancestors()).find_map(system) {
@@ -103,9 +103,9 @@ fn check_reading(reading: &Path, directory: &Path, places: &[Place]) -> Result<(
         );
         return Err(GatewayError::new(ErrorCode::Forbidden, message));
     }
-    for Place { what, path } in places {
-        let Some(place) = identity(path) else { continue };
-        let is_within = there.ancestors().any(|above| identity(above) == Some(place));
+    for OwnDir { what, path } in dirs {
+        let Some(dir) = identity(path) else { continue };
+        let is_within = there.ancestors().any(|above| identity(above) == Some(dir));
         let own = identity(&there);
         let canonical = path.canonicalize().unwrap_or_else(|_| path.clone());
         let is_above = is_there && canonical.ancestors().any(|above| identity(above) == own);
@@ -177,7 +177,7 @@ mod tests {
         std::os::unix::fs::symlink(path("home"), path("up")).expect("a link");
         std::os::unix::fs::symlink(path("home/data"), path("place")).expect("a link");
         for data in ["home/data", "place"] {
-            let places = [Place { what: "data", path: path(data) }];
+            let dirs = [OwnDir { what: "data", path: path(data) }];
             for refused in [
                 "home/data",
                 "home/data/",
@@ -191,16 +191,16 @@ mod tests {
                 "place",
                 "",
             ] {
-                assert!(check(&path(refused), &places).is_err(), "{refused}");
+                assert!(check(&path(refused), &dirs).is_err(), "{refused}");
             }
-            assert!(check(Path::new("/"), &places).is_err());
+            assert!(check(Path::new("/"), &dirs).is_err());
             for fine in ["home/work", "home/work/not/yet", "home/database", "other", "up/work"] {
-                assert!(check(&path(fine), &places).is_ok(), "{fine}");
+                assert!(check(&path(fine), &dirs).is_ok(), "{fine}");
             }
         }
-        // A place that does not exist has nothing to protect.
-        let places = [Place { what: "data", path: path("nowhere") }];
-        assert!(check(root.path(), &places).is_ok());
+        // A directory that does not exist has nothing to protect.
+        let dirs = [OwnDir { what: "data", path: path("nowhere") }];
+        assert!(check(root.path(), &dirs).is_ok());
     }
 
     #[test]
@@ -211,7 +211,7 @@ mod tests {
             fs::create_dir_all(path(name)).expect("a directory");
         }
         std::os::unix::fs::symlink(path("home/work/deep"), path("other/link")).expect("a link");
-        let places = [Place { what: "data", path: path("home/data") }];
+        let dirs = [OwnDir { what: "data", path: path("home/data") }];
         for refused in [
             "home/missing/..",
             "home/work/missing/../..",
@@ -222,10 +222,10 @@ mod tests {
             "other/link/missing/../../..",
             "home/data/../missing/..",
         ] {
-            assert!(check(&path(refused), &places).is_err(), "{refused}");
+            assert!(check(&path(refused), &dirs).is_err(), "{refused}");
         }
         for fine in ["home/work/missing/..", "other/missing/../new", "other/link/missing/.."] {
-            assert!(check(&path(fine), &places).is_ok(), "{fine}");
+            assert!(check(&path(fine), &dirs).is_ok(), "{fine}");
         }
     }
 
@@ -267,11 +267,11 @@ mod tests {
             config_dir: Some(root.path().join("config")),
             ..Settings::default()
         };
-        let what = || places(&settings).into_iter().map(|it| it.what).collect::<Vec<_>>();
+        let what = || all(&settings).into_iter().map(|it| it.what).collect::<Vec<_>>();
         assert_eq!(what(), ["data", "settings"]);
         let text = r#"{"digest":"d","file":"/run/x/token"}"#;
         fs::write(root.path().join(SECRET), text).expect("a file");
-        assert_eq!(places(&settings).pop().map(|it| it.path), Some(PathBuf::from("/run/x")));
+        assert_eq!(all(&settings).pop().map(|it| it.path), Some(PathBuf::from("/run/x")));
         fs::write(root.path().join(SECRET), "{").expect("a file");
         assert_eq!(what(), ["data", "settings"]);
         assert!(secret(root.path()).is_err_and(|error| error.to_string().contains("mv '")));

@@ -54,7 +54,7 @@ struct Visit {
 }
 
 /// The end of a path. Until dropped, its thread counts as being on that file system.
-pub(crate) struct Reached {
+pub(crate) struct ReachedPath {
     /// The path with all links followed, whether or not its end exists; the root, if there are too many
     /// links.
     pub(crate) path: PathBuf,
@@ -63,7 +63,7 @@ pub(crate) struct Reached {
 
 /// Follows a path to its end. Returns `None` if the path leads to a file system where another thread has
 /// been waiting for `patience`. The first thread there hangs.
-pub(crate) fn reach(path: &Path, patience: Duration) -> Option<Reached> {
+pub(crate) fn reach(path: &Path, patience: Duration) -> Option<ReachedPath> {
     let target = |at: &Path| {
         let is_link = fs::symlink_metadata(at).is_ok_and(|found| found.is_symlink());
         if is_link { fs::read_link(at).ok() } else { None }
@@ -89,7 +89,7 @@ impl Visits {
         patience: Duration,
         mounts: Option<&Mounts>,
         target: impl Fn(&Path) -> Option<PathBuf>,
-    ) -> Option<Reached> {
+    ) -> Option<ReachedPath> {
         let device = |at: &Path| mounts.and_then(|mounts| mounts.device(at));
         let mut visit = Visit { visits: self, id: None };
         let mut at = PathBuf::from("/");
@@ -116,7 +116,7 @@ impl Visits {
             put(&mut rest, &target);
         }
         visit.step(device(&at), patience)?;
-        Some(Reached { path: at, _visit: visit })
+        Some(ReachedPath { path: at, _visit: visit })
     }
 
     fn under_way(&self) -> MutexGuard<'_, UnderWay> {

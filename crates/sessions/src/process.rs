@@ -44,7 +44,7 @@ pub(crate) use descriptors::check_descriptors;
 pub use descriptors::raise_descriptors;
 pub use error::SpawnError;
 pub use launch::{ALLOCATOR, ALLOCATOR_SET, LaunchFiles, environment, prepare};
-pub use namespace::{Known, Veil};
+pub use namespace::{FileIdentity, Veil};
 pub use output::Output;
 pub use resolve::{ResolveError, resolve};
 pub use self_exe::{keep_name, own_path, own_program};

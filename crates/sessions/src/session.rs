@@ -1,12 +1,12 @@
 //! A session: one actor that owns one agent and appends events to one log.
 
+mod accept_commands;
 mod actor;
 mod agent;
 mod answer_effects;
 mod answer_scope;
 mod breach;
 mod callers;
-mod calls;
 mod client_mcp;
 mod commands;
 mod commit;
@@ -19,14 +19,14 @@ mod lifecycle;
 mod limits;
 mod long_line;
 mod outbox;
+mod pending_prompt;
+mod pending_request;
 mod phase;
 pub mod policy;
 mod prompts;
-mod queued_prompt;
-mod raised;
 mod requests;
 mod screening;
-mod settling;
+mod settle_requests;
 mod state;
 mod stderr;
 mod structured;
@@ -52,7 +52,7 @@ pub(crate) use core::{Advisor, Core};
 pub(crate) use hooks::Hooks;
 pub(crate) use journal::Journal;
 pub(crate) use long_line::LongLine;
-pub(crate) use state::Book;
+pub(crate) use state::DerivedState;
 pub(crate) use structured::Structured;
 
 /// How many commands may wait for a session. The session accepts commands immediately, so few ever wait.
@@ -124,11 +124,11 @@ pub(crate) struct Message {
     /// The command's share of the memory budget. It is held until the effects of the command are durable
     /// and sent to the agent, but not while waiting for the agent's answer.
     pub(crate) share: Option<Arc<Share>>,
-    pub(crate) reply: oneshot::Sender<Answered>,
+    pub(crate) reply: oneshot::Sender<CommandReply>,
 }
 
 #[derive(Debug)]
-pub struct Answered {
+pub struct CommandReply {
     pub reply: Result<Json<'static>, GatewayError>,
     /// The sequence number of the last event before the reply. The events that the command caused are at or
     /// before it; later events are after it. Except for some errors from the gateway itself, the reply is
@@ -180,10 +180,10 @@ impl SessionHandle {
         share: Option<Arc<Share>>,
     ) -> Result<Json<'static>, GatewayError> {
         let (reply, result) = oneshot::channel();
-        let over = |_| self.over();
+        let ended = |_| self.ended_error();
         let message = Message { client: self.client.clone(), key, share, reply, command };
-        self.lane(&message.command).send(message).await.map_err(over)?;
-        result.await.map_err(|_| self.over())?.reply
+        self.lane(&message.command).send(message).await.map_err(ended)?;
+        result.await.map_err(|_| self.ended_error())?.reply
     }
 
     /// Sends a command immediately, in call order; await the returned future for the reply. Returns the
@@ -193,7 +193,7 @@ impl SessionHandle {
         &self,
         command: Command,
         share: Option<Arc<Share>>,
-    ) -> Result<impl Future<Output = Answered> + use<>, Box<Command>> {
+    ) -> Result<impl Future<Output = CommandReply> + use<>, Box<Command>> {
         let (reply, result) = oneshot::channel();
         let message = Message { client: self.client.clone(), key: None, share, reply, command };
         let sent = self.lane(&message.command).try_send(message);
@@ -201,8 +201,8 @@ impl SessionHandle {
             return Err(Box::new(message.command));
         }
         // If the session has ended, the sender learns it from the reply.
-        let over = self.over();
-        Ok(async move { result.await.unwrap_or(Answered { reply: Err(over), last_seq: 0 }) })
+        let ended = self.ended_error();
+        Ok(async move { result.await.unwrap_or(CommandReply { reply: Err(ended), last_seq: 0 }) })
     }
 
     /// Waits until there is room for a command, or the session has ended.
@@ -222,8 +222,8 @@ impl SessionHandle {
     /// Waits until the session's state fits, and returns it. An ended session always fits.
     pub async fn until(&self, fits: impl Fn(&SessionSummary) -> bool) -> SessionSummary {
         let mut summary = self.summary.clone();
-        let over = |summary: &SessionSummary| summary.state == SessionState::Ended;
-        match summary.wait_for(|summary| fits(summary) || over(summary)).await {
+        let ended = |summary: &SessionSummary| summary.state == SessionState::Ended;
+        match summary.wait_for(|summary| fits(summary) || ended(summary)).await {
             Ok(summary) => summary.clone(),
             Err(_) => self.summary(),
         }
@@ -242,7 +242,7 @@ impl SessionHandle {
         mark.0.upgrade().is_some_and(|commands| commands.same_channel(&self.commands))
     }
 
-    fn over(&self) -> GatewayError {
+    fn ended_error(&self) -> GatewayError {
         GatewayError::new(
             ErrorCode::Conflict,
             format!("session {} has ended; it can be resumed", self.id),

@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 
 use agentwire_protocol::SessionConfig;
 
-pub use ledger::{Entry, Ledger};
-pub(crate) use survey::{Found, Survey, survey};
+pub use ledger::{Ledger, TrustedDirectory};
+pub(crate) use survey::{Survey, SurveyedFile, survey};
 
 /// The digests of files, by path.
 pub type Snapshot = BTreeMap<String, String>;

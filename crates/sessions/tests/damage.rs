@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use agentwire_protocol::{AgentType, SessionState};
-use agentwire_sessions::store::gap::{Gap, Why};
-use agentwire_sessions::store::sqlite::{Checked, Damage, Sqlite};
+use agentwire_sessions::store::gap::{Gap, GapReason};
+use agentwire_sessions::store::sqlite::{Damage, ScanReport, Sqlite};
 use agentwire_sessions::store::{Batch, Filter, Store, StoreError};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params};
@@ -38,8 +38,8 @@ fn event(session: &str, seq: u64) -> &'static str {
             (1..=(batches + 1) * SIZE).map(|seq| line(session, seq)).collect()
         })
     });
-    let place = SESSIONS.iter().position(|(name, _)| *name == session).unwrap();
-    &EVENTS[place][seq as usize - 1]
+    let index = SESSIONS.iter().position(|(name, _)| *name == session).unwrap();
+    &EVENTS[index][seq as usize - 1]
 }
 
 fn line(session: &str, seq: u64) -> String {
@@ -65,13 +65,13 @@ fn batch(session: &str, number: u64) -> Batch {
 }
 
 /// A store with sessions, and direct access to its file.
-struct Place {
+struct StoreFixture {
     directory: TempDir,
     store: Sqlite,
     file: Connection,
 }
 
-impl Place {
+impl StoreFixture {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let store = Sqlite::open(directory.path()).unwrap();
@@ -90,9 +90,9 @@ impl Place {
 
     /// The same, written by a version of agentwire without checksums.
     fn unchecked() -> Self {
-        let place = Self::new();
-        place.file.execute_batch("UPDATE batches SET checksum = NULL").unwrap();
-        place
+        let fixture = Self::new();
+        fixture.file.execute_batch("UPDATE batches SET checksum = NULL").unwrap();
+        fixture
     }
 
     fn execute(&self, statement: &str) {
@@ -135,7 +135,7 @@ impl Place {
             .unwrap()
     }
 
-    fn check(&self) -> Checked {
+    fn check(&self) -> ScanReport {
         self.store.check(&mut |_, _| ()).unwrap()
     }
 }
@@ -199,47 +199,47 @@ fn check_others(store: &dyn Store, but: &str) {
     }
 }
 
-fn events(session: &str, from: u64, to: u64, why: Why) -> Damage {
+fn events(session: &str, from: u64, to: u64, why: GapReason) -> Damage {
     Damage::Events(id(session), Gap { from, to, why })
 }
 
 #[test]
 fn what_is_whole_is_found_whole() {
-    for place in [Place::new(), Place::unchecked()] {
-        check_others(&place.store, "");
-        let checked = place.check();
-        assert_eq!(checked, Checked { sessions: 3, events: 33, damage: Vec::new() });
+    for fixture in [StoreFixture::new(), StoreFixture::unchecked()] {
+        check_others(&fixture.store, "");
+        let checked = fixture.check();
+        assert_eq!(checked, ScanReport { sessions: 3, events: 33, damage: Vec::new() });
     }
 }
 
 #[test]
 fn a_flipped_bit_of_an_event_is_never_given_for_it() {
-    let place = Place::new();
+    let fixture = StoreFixture::new();
     let mut chance = Chance(7);
     for round in 0..60 {
         let (session, number) =
             [("one", round % 6), ("two", round % 4), ("three", 0)][round as usize % 3];
-        let mut blob = place.blob(session, number);
+        let mut blob = fixture.blob(session, number);
         let at = chance.below(blob.len() as u64) as usize;
         blob[at] ^= 1 << chance.below(8);
         let (from, to) = (number * SIZE + 1, number * SIZE + SIZE);
-        place.with_batch(session, number, "lines", &Value::Blob(blob), || {
-            check(&place.store, session, &[(from, to, "damaged")]);
+        fixture.with_batch(session, number, "lines", &Value::Blob(blob), || {
+            check(&fixture.store, session, &[(from, to, "damaged")]);
             if round % 10 == 0 {
-                check_others(&place.store, session);
-                assert_eq!(place.check().damage, [events(session, from, to, Why::Damaged)]);
+                check_others(&fixture.store, session);
+                assert_eq!(fixture.check().damage, [events(session, from, to, GapReason::Damaged)]);
             }
         });
     }
-    check_others(&place.store, "");
+    check_others(&fixture.store, "");
 }
 
 /// Truncated, extended, emptied, of another type.
 #[test]
 fn a_blob_of_another_length_is_damaged() {
-    let place = Place::new();
+    let fixture = StoreFixture::new();
     for number in [0, LARGE, 5] {
-        let blob = place.blob("one", number);
+        let blob = fixture.blob("one", number);
         let (from, to) = (number * SIZE + 1, number * SIZE + SIZE);
         let wrong = [
             Value::Blob(Vec::new()),
@@ -250,9 +250,9 @@ fn a_blob_of_another_length_is_damaged() {
             Value::Integer(1),
         ];
         for value in wrong {
-            place.with_batch("one", number, "lines", &value, || {
-                check(&place.store, "one", &[(from, to, "damaged")]);
-                check_others(&place.store, "one");
+            fixture.with_batch("one", number, "lines", &value, || {
+                check(&fixture.store, "one", &[(from, to, "damaged")]);
+                check_others(&fixture.store, "one");
             });
         }
     }
@@ -264,8 +264,8 @@ fn a_wrong_number_is_damage_of_its_batch_alone() {
     let numbers = [0, -1, 1, 2, 5, 1 << 31, 1 << 45, i64::MAX, i64::MIN];
     let values = numbers.map(Value::Integer).into_iter();
     let values = values.chain([Value::Text("x".to_owned()), Value::Real(0.5), Value::Null]);
-    for place in [Place::new(), Place::unchecked()] {
-        let is_checked = place
+    for fixture in [StoreFixture::new(), StoreFixture::unchecked()] {
+        let is_checked = fixture
             .file
             .query_row("SELECT count(checksum) FROM batches", (), |row| row.get::<_, i64>(0));
         let is_checked = is_checked.unwrap() > 0;
@@ -273,8 +273,8 @@ fn a_wrong_number_is_damage_of_its_batch_alone() {
             for what in ["count", "size", "part", "first"] {
                 for number in [1, LARGE] {
                     let (from, to) = (number * SIZE + 1, number * SIZE + SIZE);
-                    place.with_batch("one", number, what, &value, || {
-                        let told = lines(&place.store, "one", 0, usize::MAX);
+                    fixture.with_batch("one", number, what, &value, || {
+                        let told = lines(&fixture.store, "one", 0, usize::MAX);
                         assert_eq!(told.len(), 18, "{what} {value:?}");
                         let is_same =
                             (1..).zip(&told).all(|(seq, line)| *line == event("one", seq));
@@ -284,13 +284,13 @@ fn a_wrong_number_is_damage_of_its_batch_alone() {
                             let is_other = !(from..=to).contains(&seq);
                             assert!(!is_other || *line == event("one", seq), "{what} {value:?}");
                         }
-                        check_others(&place.store, "one");
+                        check_others(&fixture.store, "one");
                     });
                 }
             }
             if is_checked && value != Value::Null {
-                place.with_batch("two", 1, "checksum", &value, || {
-                    check(&place.store, "two", &[(4, 6, "damaged")]);
+                fixture.with_batch("two", 1, "checksum", &value, || {
+                    check(&fixture.store, "two", &[(4, 6, "damaged")]);
                 });
             }
         }
@@ -300,8 +300,8 @@ fn a_wrong_number_is_damage_of_its_batch_alone() {
 /// Without a checksum, the content is checked anyway: it must be text, and events with these numbers.
 #[test]
 fn an_old_batch_that_is_no_log_is_damaged() {
-    let place = Place::unchecked();
-    let blob = place.blob("two", 1);
+    let fixture = StoreFixture::unchecked();
+    let blob = fixture.blob("two", 1);
     let text = String::from_utf8(blob.clone()).unwrap();
     let mut not_text = blob;
     not_text[30] = 0xff;
@@ -313,18 +313,18 @@ fn an_old_batch_that_is_no_log_is_damaged() {
         text.trim_end().as_bytes().to_vec(),
     ];
     for blob in wrong {
-        place.with_batch("two", 1, "lines", &Value::Blob(blob), || {
-            check(&place.store, "two", &[(4, 6, "damaged")]);
-            check_others(&place.store, "two");
+        fixture.with_batch("two", 1, "lines", &Value::Blob(blob), || {
+            check(&fixture.store, "two", &[(4, 6, "damaged")]);
+            check_others(&fixture.store, "two");
         });
     }
 }
 
 #[test]
 fn what_is_gone_is_missing() {
-    let place = Place::new();
+    let fixture = StoreFixture::new();
     let delete = |session: &str, numbers: &str| {
-        place.execute(&format!(
+        fixture.execute(&format!(
             "DELETE FROM batches WHERE session = (SELECT session FROM sessions WHERE id = '{session}') \
              AND (first - 1) / {SIZE} IN ({numbers})"
         ));
@@ -332,45 +332,45 @@ fn what_is_gone_is_missing() {
     delete("one", "1, 2, 5");
     delete("two", "0");
     delete("three", "0");
-    check(&place.store, "one", &[(4, 9, "missing"), (16, 18, "missing")]);
-    check(&place.store, "two", &[(1, 3, "missing")]);
-    check(&place.store, "three", &[(1, 3, "missing")]);
-    let checked = place.check();
+    check(&fixture.store, "one", &[(4, 9, "missing"), (16, 18, "missing")]);
+    check(&fixture.store, "two", &[(1, 3, "missing")]);
+    check(&fixture.store, "three", &[(1, 3, "missing")]);
+    let checked = fixture.check();
     assert_eq!(checked.lost(), 15);
     assert_eq!(
         checked.damage,
         [
-            events("one", 4, 9, Why::Missing),
-            events("one", 16, 18, Why::Missing),
-            events("two", 1, 3, Why::Missing),
-            events("three", 1, 3, Why::Missing),
+            events("one", 4, 9, GapReason::Missing),
+            events("one", 16, 18, GapReason::Missing),
+            events("two", 1, 3, GapReason::Missing),
+            events("three", 1, 3, GapReason::Missing),
         ]
     );
     // It continues after them.
     let next = of_batch("one", batch("one", 6));
-    place.store.append(&[&next]).unwrap();
-    assert_eq!(lines(&place.store, "one", 18, 1).len(), 3);
+    fixture.store.append(&[&next]).unwrap();
+    assert_eq!(lines(&fixture.store, "one", 18, 1).len(), 3);
 }
 
 #[test]
 fn a_large_hole_is_given_in_pieces() {
-    let place = Place::new();
+    let fixture = StoreFixture::new();
     let mut huge = record("huge", SessionState::Working, None, 100_000);
     let text: String = (1..=100_000).map(|_| "{}\n").collect();
     let batch = Batch { first: 1, count: 100_000, lines: text.into() };
-    place.store.append(&[&of_batch("huge", batch)]).unwrap();
+    fixture.store.append(&[&of_batch("huge", batch)]).unwrap();
     huge.summary.state = SessionState::Ended;
-    place.execute("DELETE FROM batches WHERE count = 100000");
-    let page = place.store.read(&id("huge"), 0, 1).unwrap();
+    fixture.execute("DELETE FROM batches WHERE count = 100000");
+    let page = fixture.store.read(&id("huge"), 0, 1).unwrap();
     assert!(page.iter().map(|batch| batch.lines.len()).sum::<usize>() < 200_000);
-    assert_eq!(lines(&place.store, "huge", 0, 1 << 20).len(), 100_000);
+    assert_eq!(lines(&fixture.store, "huge", 0, 1 << 20).len(), 100_000);
 }
 
 /// A record's text, its state and its number of events.
 #[test]
 fn a_damaged_record_harms_no_other_session() {
-    let place = Place::new();
-    let text: String = place
+    let fixture = StoreFixture::new();
+    let text: String = fixture
         .file
         .query_row("SELECT record FROM sessions WHERE id = 'two'", (), |row| row.get(0))
         .unwrap();
@@ -395,20 +395,20 @@ fn a_damaged_record_harms_no_other_session() {
         ("last", Value::Text("x".to_owned())),
     ]);
     for (what, value) in wrong {
-        let before: Value = place
+        let before: Value = fixture
             .file
             .query_row(&format!("SELECT {what} FROM sessions WHERE id = 'two'"), (), |row| {
                 row.get(0)
             })
             .unwrap();
         let set = format!("UPDATE sessions SET {what} = ?1 WHERE id = 'two'");
-        place.file.execute(&set, [&value]).unwrap();
-        let list = place.store.sessions(&Filter::default()).unwrap();
+        fixture.file.execute(&set, [&value]).unwrap();
+        let list = fixture.store.sessions(&Filter::default()).unwrap();
         assert_eq!(list.len(), 3, "{what} {value:?}");
         for shown in list {
             let is_damaged = shown.summary.id == id("two");
             assert_eq!(shown.unfit.is_some(), is_damaged, "{what} {value:?}");
-            assert_eq!(place.store.session(&shown.summary.id).unwrap(), Some(shown.clone()));
+            assert_eq!(fixture.store.session(&shown.summary.id).unwrap(), Some(shown.clone()));
             assert_eq!(shown.summary.state, SessionState::Ended);
             if is_damaged {
                 assert_eq!(shown.summary.last_seq, 12);
@@ -416,56 +416,56 @@ fn a_damaged_record_harms_no_other_session() {
                 assert!(shown.summary.error.unwrap().starts_with("damaged record"));
             }
         }
-        check_others(&place.store, "");
-        assert_eq!(place.check().damage, [Damage::Record(id("two"))], "{what} {value:?}");
+        check_others(&fixture.store, "");
+        assert_eq!(fixture.check().damage, [Damage::Record(id("two"))], "{what} {value:?}");
         // It can be deleted, but not resumed.
-        assert!(!place.store.claim(&id("two"), Some("nobody"), "me").unwrap());
-        place.file.execute(&set, [&before]).unwrap();
+        assert!(!fixture.store.claim(&id("two"), Some("nobody"), "me").unwrap());
+        fixture.file.execute(&set, [&before]).unwrap();
     }
-    assert_eq!(place.check().damage, []);
+    assert_eq!(fixture.check().damage, []);
 }
 
 #[test]
 fn what_a_newer_version_wrote_is_shown_with_what_is_known() {
-    let place = Place::new();
+    let fixture = StoreFixture::new();
     let set = |column: &str, from: &str, to: &str| {
         // As an agentwire without checksums would write it.
-        place.execute(&format!(
+        fixture.execute(&format!(
             "UPDATE sessions SET {column} record = replace('{{' || substr(record, 24), '{from}', '{to}') \
              WHERE id = 'two'"
         ));
     };
     set("state = 'parked', ", r#""state":"ended""#, r#""state":"parked""#);
-    let shown = place.store.session(&id("two")).unwrap().unwrap();
+    let shown = fixture.store.session(&id("two")).unwrap().unwrap();
     assert!(shown.unfit.unwrap().contains("parked"));
     assert_eq!(shown.summary.title.as_deref(), Some("a title"));
     assert_eq!(shown.summary.state, SessionState::Ended);
     assert_eq!(shown.summary.last_seq, 12);
     assert_eq!(shown.summary.agent_type, AgentType::Demo);
     for live in [false, true] {
-        let list = place.store.sessions(&Filter { live, ..Filter::default() }).unwrap();
+        let list = fixture.store.sessions(&Filter { live, ..Filter::default() }).unwrap();
         assert_eq!(list.len(), if live { 1 } else { 3 });
     }
-    let place = Place::new();
-    place.execute(
+    let fixture = StoreFixture::new();
+    fixture.execute(
         "UPDATE sessions SET record = replace('{' || substr(record, 24), '\"demo\"', '\"newest\"') \
          WHERE id = 'two'",
     );
-    let shown = place.store.session(&id("two")).unwrap().unwrap();
+    let shown = fixture.store.session(&id("two")).unwrap().unwrap();
     assert!(shown.unfit.unwrap().contains("newest"));
     assert_eq!(shown.summary.title.as_deref(), Some("a title"));
-    check_others(&place.store, "");
+    check_others(&fixture.store, "");
 }
 
 #[test]
 fn a_damaged_answer_is_not_given_and_counts() {
-    let place = Place::new();
-    place.execute("UPDATE keys SET answer = 'twp' WHERE key = 'two/1'");
-    let error = place.store.remembered("two/1").unwrap_err();
+    let fixture = StoreFixture::new();
+    fixture.execute("UPDATE keys SET answer = 'twp' WHERE key = 'two/1'");
+    let error = fixture.store.remembered("two/1").unwrap_err();
     assert!(matches!(&error, StoreError::Failed(text) if text.contains("two/1")), "{error:?}");
-    assert_eq!(place.store.remembered("two/2").unwrap().as_deref(), Some("two"));
-    assert_eq!(place.store.remembered("none").unwrap(), None);
-    assert_eq!(place.check().damage, [Damage::Key("two/1".to_owned())]);
+    assert_eq!(fixture.store.remembered("two/2").unwrap().as_deref(), Some("two"));
+    assert_eq!(fixture.store.remembered("none").unwrap(), None);
+    assert_eq!(fixture.check().damage, [Damage::Key("two/1".to_owned())]);
 }
 
 #[test]
@@ -502,10 +502,10 @@ fn a_database_without_checksums_is_brought_up_to_date() {
 /// For any byte of the file: what is read is what was written, or is reported as damaged, or is an error.
 #[test]
 fn wherever_the_file_is_damaged_nothing_false_is_read() {
-    let place = Place::new();
-    place.file.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |_| Ok(())).unwrap();
-    let whole = fs::read(path(place.directory.path())).unwrap();
-    let Place { directory, store, file } = place;
+    let fixture = StoreFixture::new();
+    fixture.file.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |_| Ok(())).unwrap();
+    let whole = fs::read(path(fixture.directory.path())).unwrap();
+    let StoreFixture { directory, store, file } = fixture;
     drop((store, file));
     let mut chance = Chance(11);
     let (mut served, mut refused) = (0, 0);

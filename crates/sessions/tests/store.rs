@@ -363,11 +363,11 @@ fn of_two_processes_one_takes_over_and_each_sees_what_the_other_added() {
 }
 
 /// Session, offset of the first event, count, owner, key.
-type Part = (u8, i8, u8, Option<u8>, Option<u8>);
+type AppendSpec = (u8, i8, u8, Option<u8>, Option<u8>);
 
 #[derive(Clone, Debug)]
 enum Step {
-    Append(Vec<Part>),
+    Append(Vec<AppendSpec>),
     Claim(u8, Option<u8>, u8),
     Delete(Vec<u8>),
 }

@@ -44,9 +44,7 @@ fn the_key_of_the_server_and_a_file_given_elsewhere_are_private() {
     // The project can still be worked in.
     assert_eq!(engine.secrets, [PathBuf::from("/etc/key.pem")]);
     assert!(
-        own_dirs::places(&engine)
-            .iter()
-            .all(|place| !Path::new("/project").starts_with(&place.path))
+        own_dirs::all(&engine).iter().all(|place| !Path::new("/project").starts_with(&place.path))
     );
     assert_eq!(engine.containment, ContainmentChoice::Keeper);
     let other = |name: &str| (name == "AGENTWIRE_CONTAINMENT").then(|| OsString::from("namespace"));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use agentwire_protocol::{Json, NewSession, Profile, SessionId};
 use agentwire_sessions::Hub;
 pub use agentwire_sessions::Settings;
-use agentwire_sessions::hub::Begun;
+use agentwire_sessions::hub::StartOutcome;
 use agentwire_sessions::session::Client;
 pub use agentwire_sessions::settings::{AgentCommand, SessionDefaults, StoreKind, Timing};
 use futures_util::stream;
@@ -68,9 +68,9 @@ impl InProcessTransport {
             Call::Start { request, key } => {
                 request.check()?;
                 let new = NewSession { key: Some(key), ..NewSession::from(*request) };
-                match hub.begin(new, None).await? {
-                    Begun::Runs(session) => Json::of(&session.summary()),
-                    Begun::Before(id) => Json::of(&hub.summary(&id).await?),
+                match hub.start_or_continue(new, None).await? {
+                    StartOutcome::Running(session) => Json::of(&session.summary()),
+                    StartOutcome::Existing(id) => Json::of(&hub.summary(&id).await?),
                 }
             }
             Call::List { only_live, after, limit } => {
@@ -79,7 +79,7 @@ impl InProcessTransport {
             Call::Show(id) => Json::of(&hub.details(&id).await?),
             Call::Requests(of) => Json::of(&hub.requests(of.as_ref()).await?),
             Call::Command(id, command) => {
-                hub.order(&id, &Client::default(), command, None, None).await?
+                hub.send_command(&id, &Client::default(), command, None, None).await?
             }
         })
     }

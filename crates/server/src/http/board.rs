@@ -14,7 +14,7 @@ use agentwire_protocol::{
     SessionSummary,
 };
 use agentwire_sessions::SessionHandle;
-use agentwire_sessions::hub::Begun;
+use agentwire_sessions::hub::StartOutcome;
 use agentwire_sessions::store::Record;
 use axum::body::Body;
 use axum::extract::{Extension, State};
@@ -119,14 +119,14 @@ pub(super) async fn create(
         is_limited: caller.is_limited(),
         ..NewSession::of(agent)
     };
-    match app.hub().begin(new, share.map(Arc::new)).await? {
-        Begun::Runs(session) if app.desk.take_on(session.id()) => {
+    match app.hub().start_or_continue(new, share.map(Arc::new)).await? {
+        StartOutcome::Running(session) if app.desk.take_on(session.id()) => {
             let id = session.id().clone();
             drop(tokio::spawn(see_to_the_end(app, session)));
             Ok(json(StatusCode::OK, &Shown { id, state: BoardState::Running }))
         }
-        Begun::Runs(session) => Shown::answer(&app, session.id()).await,
-        Begun::Before(id) => Shown::answer(&app, &id).await,
+        StartOutcome::Running(session) => Shown::answer(&app, session.id()).await,
+        StartOutcome::Existing(id) => Shown::answer(&app, &id).await,
     }
 }
 

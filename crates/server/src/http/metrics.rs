@@ -11,7 +11,7 @@ use std::time::UNIX_EPOCH;
 use agentwire_protocol::AgentType;
 use agentwire_protocol::SessionState;
 use agentwire_sessions::budget::{Budget, Pool};
-use agentwire_sessions::metrics::{Figures, Spent};
+use agentwire_sessions::metrics::{Metrics, UsageTotal};
 use agentwire_sessions::{Hub, process};
 use axum::extract::State;
 use axum::response::IntoResponse as _;
@@ -38,9 +38,9 @@ pub(super) async fn metrics(State(app): State<App>) -> Answer {
     let mut page = Page::default();
     about(&mut page, &app, &own);
     sessions(&mut page, app.hub());
-    log(&mut page, app.hub().figures(), size.ok().flatten());
+    log(&mut page, app.hub().metrics(), size.ok().flatten());
     large(&mut page, app.hub().log().budget());
-    work(&mut page, app.hub().figures());
+    work(&mut page, app.hub().metrics());
     clients(&mut page, &app);
     let headers = [(CONTENT_TYPE, FORMAT), (CACHE_CONTROL, "no-store")];
     Ok((headers, page.text()).into_response())
@@ -73,7 +73,7 @@ const STATES: [SessionState; 6] = [
 ];
 
 fn sessions(page: &mut Page, hub: &Hub) {
-    let figures = hub.figures();
+    let figures = hub.metrics();
     let running = hub.running();
     let summaries: Vec<_> = running.iter().map(|session| session.summary()).collect();
     let help = "Sessions that run in this server, by agent and state.";
@@ -89,7 +89,7 @@ fn sessions(page: &mut Page, hub: &Hub) {
     for (agent, count) in figures.sessions_started.each() {
         page.sample(&[("agent", agent)], count.get());
     }
-    let rare = figures.rare();
+    let rare = figures.labeled();
     let help = "Sessions that ended in this server, by agent and reason.";
     page.family("agentwire_sessions_ended_total", Kind::Counter, help);
     for ((agent, reason), count) in &rare.ended {
@@ -105,7 +105,7 @@ fn sessions(page: &mut Page, hub: &Hub) {
     page.single("agentwire_commands_waiting", Kind::Gauge, help, waiting);
 }
 
-fn log(page: &mut Page, figures: &Figures, size: Option<u64>) {
+fn log(page: &mut Page, figures: &Metrics, size: Option<u64>) {
     let help = "Events that became durable, by agent.";
     page.family("agentwire_events_total", Kind::Counter, help);
     for (agent, count) in figures.events.each() {
@@ -166,8 +166,8 @@ fn large(page: &mut Page, budget: &Budget) {
     family("agentwire_in_flight_refused_total", Kind::Counter, help, |pool| pool.refusals() as f64);
 }
 
-fn work(page: &mut Page, figures: &Figures) {
-    let rare = figures.rare();
+fn work(page: &mut Page, figures: &Metrics) {
+    let rare = figures.labeled();
     let help = "Open requests of agents, by kind.";
     page.family("agentwire_requests_open", Kind::Gauge, help);
     for (kind, count) in figures.open_requests.each() {
@@ -181,7 +181,7 @@ fn work(page: &mut Page, figures: &Figures) {
     let help = "Tokens that turns used, as agents report at the end of a turn. The types do not \
                 overlap: input does not include tokens from a cache.";
     page.family("agentwire_tokens_total", Kind::Counter, help);
-    type Part = fn(&Spent) -> u64;
+    type Part = fn(&UsageTotal) -> u64;
     let parts: [(&str, Part); 4] = [
         ("input", |spent| spent.input),
         ("output", |spent| spent.output),

@@ -13,7 +13,7 @@ use agentwire_protocol::{
 use agentwire_sessions::Hub;
 use agentwire_sessions::blocking::blocking_if_long;
 use agentwire_sessions::budget::Share;
-use agentwire_sessions::hub::Begun;
+use agentwire_sessions::hub::StartOutcome;
 use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::response::Response;
@@ -68,9 +68,9 @@ pub(super) async fn create(
         let directory = app.setup.directory.to_string_lossy();
         new.config.working_directory.get_or_insert_with(|| directory.into_owned());
     }
-    let summary = match app.hub().begin(new, share.map(Arc::new)).await? {
-        Begun::Runs(session) => session.summary(),
-        Begun::Before(id) => app.hub().summary(&id).await?,
+    let summary = match app.hub().start_or_continue(new, share.map(Arc::new)).await? {
+        StartOutcome::Running(session) => session.summary(),
+        StartOutcome::Existing(id) => app.hub().summary(&id).await?,
     };
     let mut response = json(StatusCode::CREATED, &summary);
     if let Ok(place) = format!("/v1/sessions/{}", summary.id).parse() {
@@ -176,7 +176,7 @@ pub(super) async fn prompt(
     let key = if prompt.message_id.is_none() { key(&headers, caller.id())? } else { None };
     let (id, share) = (session_id(&id)?, share.map(Arc::new));
     let command = Command::Prompt(prompt);
-    let reply = app.hub().order(&id, &caller.client(), command, key, share).await?;
+    let reply = app.hub().send_command(&id, &caller.client(), command, key, share).await?;
     Ok(json(StatusCode::ACCEPTED, &reply))
 }
 
@@ -291,7 +291,7 @@ pub(super) async fn order(
     share: Option<Share>,
 ) -> Result<Json<'static>, Problem> {
     let share = share.map(Arc::new);
-    Ok(app.hub().order(id, &caller.client(), command, None, share).await?)
+    Ok(app.hub().send_command(id, &caller.client(), command, None, share).await?)
 }
 
 /// A ticket, sent as the WebSocket subprotocol `ticket.T` next to `agentwire`.

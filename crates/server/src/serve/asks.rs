@@ -107,7 +107,7 @@ impl Pump<'_> {
         call: Option<Call>,
         session: SessionId,
         message_id: Option<String>,
-        answer: impl Future<Output = agentwire_sessions::session::Answered> + Send + 'static,
+        answer: impl Future<Output = agentwire_sessions::session::CommandReply> + Send + 'static,
     ) {
         let hub = self.hub.clone();
         self.commands.push(calls::command(hub, call, session, message_id, answer).boxed());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use agentwire_dialects::front::{Look, Reply};
 use agentwire_protocol::{Call, ErrorCode, GatewayError, Json, NewSession, Profile, SessionId};
 use agentwire_sessions::budget::Share;
-use agentwire_sessions::hub::Begun;
+use agentwire_sessions::hub::StartOutcome;
 use agentwire_sessions::store::Filter;
 use agentwire_sessions::{Hub, SessionHandle};
 
@@ -31,7 +31,7 @@ pub(super) async fn command(
     call: Option<Call>,
     session: SessionId,
     message_id: Option<String>,
-    answer: impl Future<Output = agentwire_sessions::session::Answered>,
+    answer: impl Future<Output = agentwire_sessions::session::CommandReply>,
 ) -> Answered {
     let answer = answer.await;
     let reply = match answer.reply {
@@ -76,12 +76,12 @@ async fn begin(
         (Some(id), false) => hub.summary(id).await?.last_seq,
         (Some(_), true) | (None, _) => 0,
     };
-    match hub.begin(new, share).await? {
-        Begun::Runs(handle) => {
+    match hub.start_or_continue(new, share).await? {
+        StartOutcome::Running(handle) => {
             let session = Box::new(handle.summary());
             Ok((Reply::Started { session, after }, Some(handle)))
         }
-        Begun::Before(id) => {
+        StartOutcome::Existing(id) => {
             let session = Box::new(hub.summary(&id).await?);
             Ok((Reply::Started { session, after: 0 }, None))
         }

@@ -75,7 +75,7 @@ fn without_room_on_the_disk_it_stays_in_memory() {
     // As if the disk were full: this file cannot be written.
     let file = File::open("/dev/null").expect("a file");
     backlog.push(b"first ");
-    backlog.files.push_back(Part { file, length: 0, read: 0 });
+    backlog.files.push_back(BacklogFile { file, length: 0, read: 0 });
     backlog.push(b"second ");
     backlog.push(b"third");
     assert_eq!(backlog.len(), 18);

@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::outbox::Outbox;
-use super::{Connection, Heard, LINE_LIMIT, OUTGOING_LIMIT};
+use super::{Connection, LINE_LIMIT, OUTGOING_LIMIT, RelayActivity};
 use crate::blocking::{blocking, blocking_if_long};
 use crate::budget::{Pool, SMALL, Share, WORK};
 use crate::session::LongLine;
@@ -35,10 +35,10 @@ const GREETING: Duration = Duration::from_secs(10);
 /// How long to wait after a connection could not be accepted, for example because descriptors ran out.
 const PAUSE: Duration = Duration::from_millis(100);
 
-pub(super) struct Door {
+pub(super) struct RelayListener {
     /// Token and name of each server.
     tokens: Vec<(String, String)>,
-    heard: mpsc::Sender<Heard>,
+    activity: mpsc::Sender<RelayActivity>,
     room: Arc<Semaphore>,
     /// Large messages take a share of it.
     pool: Pool,
@@ -51,20 +51,20 @@ enum Line {
     Long(LongLine),
 }
 
-impl Door {
+impl RelayListener {
     pub(super) fn new(
         tokens: Vec<(String, String)>,
-        heard: mpsc::Sender<Heard>,
+        activity: mpsc::Sender<RelayActivity>,
         pool: Pool,
         directory: PathBuf,
     ) -> Self {
         let room = Arc::new(Semaphore::new(LINE_LIMIT / PIECE + 1));
-        Self { tokens, heard, room, pool, directory }
+        Self { tokens, activity, room, pool, directory }
     }
 
     /// Accepts connections until the task is aborted.
     pub(super) async fn open(self, listener: UnixListener) {
-        let door = Arc::new(self);
+        let shared = Arc::new(self);
         let mut relays = JoinSet::new();
         for number in 1.. {
             while relays.try_join_next().is_some() {}
@@ -73,8 +73,8 @@ impl Door {
             }
             match listener.accept().await {
                 Ok((stream, _)) => {
-                    let door = Arc::clone(&door);
-                    relays.spawn(async move { door.serve(number, stream).await });
+                    let shared = Arc::clone(&shared);
+                    relays.spawn(async move { shared.serve(number, stream).await });
                 }
                 Err(error) => {
                     tracing::warn!(%error, "failed to accept an MCP relay");
@@ -98,7 +98,7 @@ impl Door {
         };
         let outbox = Outbox::new(self.directory.clone());
         let to = Connection { server, outbox: outbox.clone() };
-        if self.heard.send(Heard::Opened { connection, to }).await.is_err() {
+        if self.activity.send(RelayActivity::Opened { connection, to }).await.is_err() {
             return;
         }
         // If either direction ends, both do.
@@ -109,7 +109,7 @@ impl Door {
         if let Err(error) = ended {
             tracing::warn!(%error, "closed an MCP relay");
         }
-        let _ = self.heard.send(Heard::Closed { connection }).await;
+        let _ = self.activity.send(RelayActivity::Closed { connection }).await;
     }
 
     /// The server with this token. How long the comparison takes does not depend on how much of the token
@@ -136,7 +136,7 @@ impl Door {
             let pieces = u32::try_from(line.length() / PIECE + 1).unwrap_or(u32::MAX);
             let room = Arc::clone(&self.room).acquire_many_owned(pieces).await;
             let Ok(room) = room else { break };
-            let (line, share) = self.whole(line).await?;
+            let (line, share) = self.read_complete(line).await?;
             if line.trim_ascii().is_empty() {
                 continue;
             }
@@ -144,8 +144,8 @@ impl Door {
             drop(line);
             match read {
                 Ok(message) => {
-                    let heard = Heard::Message { connection, message, room, share };
-                    if self.heard.send(heard).await.is_err() {
+                    let activity = RelayActivity::Message { connection, message, room, share };
+                    if self.activity.send(activity).await.is_err() {
                         break;
                     }
                 }
@@ -195,7 +195,7 @@ impl Door {
     }
 
     /// The whole line, in memory; a long one is read once it has its share.
-    async fn whole(&self, line: Line) -> io::Result<(Vec<u8>, Option<Arc<Share>>)> {
+    async fn read_complete(&self, line: Line) -> io::Result<(Vec<u8>, Option<Arc<Share>>)> {
         match line {
             Line::Short(line) => Ok((line, None)),
             Line::Long(long) => {

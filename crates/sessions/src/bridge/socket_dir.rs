@@ -15,12 +15,12 @@ const BASE_LIMIT: usize = 70;
 
 /// The directory and its socket. Dropping it removes both.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct SocketDir {
     socket: PathBuf,
     _directory: PrivateDirectory,
 }
 
-impl Place {
+impl SocketDir {
     pub(super) fn new() -> io::Result<Self> {
         let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
         let fits = |path: &PathBuf| {
@@ -57,11 +57,11 @@ mod tests {
     #[test]
     fn a_place_is_private_and_gone_with_its_owner() {
         let base = tempfile::tempdir().expect("a directory");
-        let place = Place::within(base.path()).expect("a place");
-        let listener = place.listen().expect("a listener");
-        let mode = fs::metadata(place.socket()).expect("a file").mode() & 0o777;
+        let socket_dir = SocketDir::within(base.path()).expect("a directory");
+        let listener = socket_dir.listen().expect("a listener");
+        let mode = fs::metadata(socket_dir.socket()).expect("a file").mode() & 0o777;
         assert_eq!(mode, 0o600);
-        drop((listener, place));
+        drop((listener, socket_dir));
         assert_eq!(fs::read_dir(base.path()).expect("a directory").count(), 0);
     }
 }

@@ -48,7 +48,7 @@ impl Shared {
         id: &SessionId,
     ) -> Result<Option<Record>, StoreError> {
         let (id, shared) = (id.clone(), Arc::clone(self));
-        let found = self.log.ask(move |store| {
+        let found = self.log.read_store(move |store| {
             let record = store.session(&id)?;
             record.map(|record| shared.looked_after(store, record, &mut true)).transpose()
         });

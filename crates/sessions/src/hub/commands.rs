@@ -28,7 +28,7 @@ impl Hub {
     }
 
     /// Gives a running session its next prompt. Its configuration stays, except for the model and the mode.
-    pub(super) async fn go_on(
+    pub(super) async fn continue_session(
         &self,
         session: SessionHandle,
         new: NewSession,

@@ -28,12 +28,12 @@ const GLANCE: Duration = Duration::from_millis(50);
 pub(super) type Keys = HashMap<String, bool>;
 
 /// The right to use one key, until it is dropped; others with the same key wait.
-pub(super) struct Turn {
+pub(super) struct KeyGuard {
     keys: Arc<watch::Sender<Keys>>,
     pub(super) key: String,
 }
 
-impl Turn {
+impl KeyGuard {
     /// Marks the start as refused. The key is not free until what was submitted to the log is undone.
     pub(super) fn refuse(&self) {
         self.keys.send_modify(|keys| {
@@ -42,7 +42,7 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for KeyGuard {
     fn drop(&mut self) {
         self.keys.send_modify(|keys| {
             keys.remove(&self.key);
@@ -50,11 +50,11 @@ impl Drop for Turn {
     }
 }
 
-pub enum Begun {
+pub enum StartOutcome {
     /// It runs here.
-    Runs(SessionHandle),
+    Running(SessionHandle),
     /// The key was used before, for this session, which may have ended.
-    Before(SessionId),
+    Existing(SessionId),
 }
 
 /// A key, and a digest of the content sent with it.
@@ -90,7 +90,7 @@ impl Key {
         session: Option<&SessionId>,
         further: (bool, &Option<String>, &Option<SessionId>, &SessionConfig, bool),
     ) -> Self {
-        let mut digest = Hashed(Sha256::new());
+        let mut digest = HashWriter(Sha256::new());
         // Writing to a hash cannot fail.
         let _ = blocking_if_long(prompt.map_or(0, length), || {
             serde_json::to_writer(&mut digest, &(agent, prompt, session, further))
@@ -118,9 +118,9 @@ impl Key {
 }
 
 /// Hashes what is written, without holding it in memory.
-struct Hashed(Sha256);
+struct HashWriter(Sha256);
 
-impl io::Write for Hashed {
+impl io::Write for HashWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.update(bytes);
         Ok(bytes.len())
@@ -147,37 +147,40 @@ impl Hub {
     /// call leaves nothing half done.
     pub async fn start(&self, new: NewSession) -> Result<SessionHandle, GatewayError> {
         let hub = self.clone();
-        let begun = tokio::spawn(async move { hub.begin_once(new, None, false).await });
-        match begun.await.map_err(lost)?? {
-            Begun::Runs(session) => Ok(session),
-            Begun::Before(id) => self.session(&id),
+        let started = tokio::spawn(async move { hub.start_once(new, None, false).await });
+        match started.await.map_err(lost)?? {
+            StartOutcome::Running(session) => Ok(session),
+            StartOutcome::Existing(id) => self.session(&id),
         }
     }
 
     /// The same, or continues a session that waits here for its next prompt. `share` is a large prompt's
     /// share of the budget.
-    pub async fn begin(
+    pub async fn start_or_continue(
         &self,
         new: NewSession,
         share: Option<Arc<Share>>,
-    ) -> Result<Begun, GatewayError> {
+    ) -> Result<StartOutcome, GatewayError> {
         let hub = self.clone();
-        let begun = tokio::spawn(async move { hub.begin_once(new, share, true).await });
-        begun.await.map_err(lost)?
+        let started = tokio::spawn(async move { hub.start_once(new, share, true).await });
+        started.await.map_err(lost)?
     }
 
-    async fn begin_once(
+    async fn start_once(
         &self,
         mut new: NewSession,
         share: Option<Arc<Share>>,
-        may_go_on: bool,
-    ) -> Result<Begun, GatewayError> {
+        may_continue: bool,
+    ) -> Result<StartOutcome, GatewayError> {
         let Some(key) = Key::of_start(&new) else {
-            return self.begin_under(new, None, share, may_go_on).await.map(Begun::Runs);
+            return self
+                .start_with_key(new, None, share, may_continue)
+                .await
+                .map(StartOutcome::Running);
         };
-        let turn = self.turn(&key.name).await?;
+        let guard = self.lock_key(&key.name).await?;
         if let Some(id) = self.used(&key).await? {
-            return Ok(Begun::Before(id));
+            return Ok(StartOutcome::Existing(id));
         }
         if let (Some(id), Some(prompt), Some(name)) =
             (new.resume.clone().filter(|_| !new.fork), &mut new.prompt, &new.key)
@@ -185,31 +188,31 @@ impl Hub {
             // The key may have been used for a prompt.
             let as_prompt = Key { name: Key::at(&id, name), content: key.content.clone() };
             let message = prompt.message_id.get_or_insert_with(|| message_id(name, &key.content));
-            if self.used(&as_prompt).await?.is_some() || self.has_taken(&id, message).await? {
-                return Ok(Begun::Before(id));
+            if self.used(&as_prompt).await?.is_some() || self.was_accepted(&id, message).await? {
+                return Ok(StartOutcome::Existing(id));
             }
         }
-        match self.begin_under(new, Some((&key, turn)), share, may_go_on).await {
-            Ok(session) => Ok(Begun::Runs(session)),
+        match self.start_with_key(new, Some((&key, guard)), share, may_continue).await {
+            Ok(session) => Ok(StartOutcome::Running(session)),
             // Another process may have used the key first. Any other error is this process's own.
             Err(error) if error.code == ErrorCode::Conflict => {
-                self.used(&key).await?.map(Begun::Before).ok_or(error)
+                self.used(&key).await?.map(StartOutcome::Existing).ok_or(error)
             }
             Err(error) => Err(error),
         }
     }
 
-    async fn begin_under(
+    async fn start_with_key(
         &self,
         new: NewSession,
-        once: Option<(&Key, Turn)>,
+        once: Option<(&Key, KeyGuard)>,
         share: Option<Arc<Share>>,
-        may_go_on: bool,
+        may_continue: bool,
     ) -> Result<SessionHandle, GatewayError> {
-        match self.waiting(&new).filter(|_| may_go_on) {
+        match self.waiting(&new).filter(|_| may_continue) {
             Some(session) => {
                 let key = once.as_ref().map(|(key, _)| key.used_for(session.id()));
-                self.go_on(session, new, key, share).await
+                self.continue_session(session, new, key, share).await
             }
             None => self.launch(new, once).await,
         }
@@ -218,7 +221,7 @@ impl Hub {
     /// Sends a command to a session that runs here. A prompt that was accepted before, by its id or its
     /// key, counts once, even if the session has ended since or runs in another process. A prompt's own id
     /// takes precedence over a key.
-    pub async fn order(
+    pub async fn send_command(
         &self,
         id: &SessionId,
         client: &Client,
@@ -227,24 +230,25 @@ impl Hub {
         share: Option<Arc<Share>>,
     ) -> Result<Json<'static>, GatewayError> {
         let (Command::Prompt(prompt), Some(key)) = (&mut command, key) else {
-            return self.heard(id, client, command, None, share).await;
+            return self.send_or_repeat(id, client, command, None, share).await;
         };
         if prompt.message_id.is_some() {
-            return self.heard(id, client, command, None, share).await;
+            return self.send_or_repeat(id, client, command, None, share).await;
         }
         let start = key;
         let key = Key::of_prompt(&start, id, prompt);
         let message_id = message_id(&start, &key.content);
-        let turn = self.turn(&key.name).await?;
+        let guard = self.lock_key(&key.name).await?;
         if self.used(&key).await?.is_some() || self.went_on(&start, id, &key).await? {
             return Ok(Json::of(&PromptResult { message_id, repeated: true }));
         }
         prompt.message_id = Some(message_id);
         let (hub, id, client) = (self.clone(), id.clone(), client.clone());
-        // Holds the key's turn to the end, even if the caller stops waiting.
+        // Holds the key to the end, even if the caller stops waiting.
         let done = tokio::spawn(async move {
-            let done = hub.heard(&id, &client, command, Some(key.used_for(&id)), share).await;
-            drop(turn);
+            let done =
+                hub.send_or_repeat(&id, &client, command, Some(key.used_for(&id)), share).await;
+            drop(guard);
             done
         });
         done.await.map_err(lost)?
@@ -252,17 +256,17 @@ impl Hub {
 
     /// Whether the same prompt arrived under this key with a start that continued the session.
     async fn went_on(&self, start: &str, id: &SessionId, key: &Key) -> Result<bool, GatewayError> {
-        let kept = self.kept(create_key(start)).await?;
+        let kept = self.stored_answer(create_key(start)).await?;
         let Some((session, content)) = kept.as_deref().and_then(|kept| kept.split_once(' ')) else {
             return Ok(false);
         };
-        if session != id.as_str() || !self.has_taken(id, &message_id(start, content)).await? {
+        if session != id.as_str() || !self.was_accepted(id, &message_id(start, content)).await? {
             return Ok(false);
         }
         key.session(&format!("{session} {content}")).map(|_| true)
     }
 
-    async fn heard(
+    async fn send_or_repeat(
         &self,
         id: &SessionId,
         client: &Client,
@@ -286,7 +290,7 @@ impl Hub {
         refusal: GatewayError,
     ) -> Result<Json<'static>, GatewayError> {
         match message_id.filter(|_| refusal.is_unheard()) {
-            Some(message_id) if self.has_taken(id, &message_id).await? => {
+            Some(message_id) if self.was_accepted(id, &message_id).await? => {
                 Ok(Json::of(&PromptResult { message_id, repeated: true }))
             }
             Some(_) | None => Err(refusal),
@@ -294,23 +298,23 @@ impl Hub {
     }
 
     /// Whether a session has accepted the prompt with this id, whether it runs or not.
-    async fn has_taken(&self, id: &SessionId, message: &str) -> Result<bool, GatewayError> {
+    async fn was_accepted(&self, id: &SessionId, message: &str) -> Result<bool, GatewayError> {
         Ok(self.remembered(prompt_key(id, message)).await?.is_some())
     }
 
     /// The session that this key was used for, if any, whether the session runs or not.
     pub async fn started_with(&self, key: &str) -> Result<Option<SessionId>, GatewayError> {
-        let kept = self.kept(create_key(key)).await?;
+        let kept = self.stored_answer(create_key(key)).await?;
         Ok(kept.map(|kept| SessionId::from(kept.split(' ').next().unwrap_or_default())))
     }
 
     /// The same, if it was used with the same content.
     async fn used(&self, key: &Key) -> Result<Option<SessionId>, GatewayError> {
-        let kept = self.kept(key.name.clone()).await?;
+        let kept = self.stored_answer(key.name.clone()).await?;
         kept.map(|kept| key.session(&kept)).transpose()
     }
 
-    async fn kept(&self, key: String) -> Result<Option<String>, GatewayError> {
+    async fn stored_answer(&self, key: String) -> Result<Option<String>, GatewayError> {
         // A start that was refused because the store was full does not count, though the log may still hold
         // it.
         if self.shared.keys.borrow().get(&key) == Some(&true) {
@@ -320,7 +324,7 @@ impl Hub {
     }
 
     /// Waits for earlier calls with the same key.
-    async fn turn(&self, key: &str) -> Result<Turn, GatewayError> {
+    async fn lock_key(&self, key: &str) -> Result<KeyGuard, GatewayError> {
         let mut under_way = self.shared.keys.subscribe();
         loop {
             let mut is_free = false;
@@ -332,7 +336,7 @@ impl Hub {
                 is_free
             });
             if is_free {
-                return Ok(Turn { keys: Arc::clone(&self.shared.keys), key: key.to_owned() });
+                return Ok(KeyGuard { keys: Arc::clone(&self.shared.keys), key: key.to_owned() });
             }
             let freed = under_way.wait_for(|keys| !keys.contains_key(key));
             // The earlier call may wait for room in the store, perhaps for a long time.

@@ -21,7 +21,7 @@ impl Hub {
         if asking.is_empty() {
             return Ok(Vec::new());
         }
-        let raised = self.ask(move |store| {
+        let raised = self.read_store(move |store| {
             let mut requests = Vec::new();
             for record in &asking {
                 for seq in record.open.requests.values().filter_map(|by| by.seq) {
@@ -47,7 +47,7 @@ impl Hub {
             return Ok(None);
         };
         let session = session.clone();
-        self.ask(move |store| raised(store, &session, seq)).await
+        self.read_store(move |store| raised(store, &session, seq)).await
     }
 }
 

@@ -20,7 +20,7 @@ use crate::bridge::Bridge;
 use crate::clock;
 use crate::own_dirs;
 use crate::session::Origin;
-use crate::slow_fs::look;
+use crate::slow_fs::access;
 use crate::store::{Open, Record};
 
 /// Refuses contradictory options, and options that no process can be started with.
@@ -54,7 +54,7 @@ pub(super) fn rest(record: &Record, now: &str) -> Option<Duration> {
     clock::left_of_minute(made, now)
 }
 
-pub(super) struct Beginning {
+pub(super) struct SessionSetup {
     pub(super) record: Record,
     /// The full configuration; the record holds only the part that is stored.
     pub(super) config: SessionConfig,
@@ -64,7 +64,10 @@ pub(super) struct Beginning {
 }
 
 impl Hub {
-    pub(super) async fn beginning(&self, new: &NewSession) -> Result<Beginning, GatewayError> {
+    pub(super) async fn session_setup(
+        &self,
+        new: &NewSession,
+    ) -> Result<SessionSetup, GatewayError> {
         let fork = new.fork;
         let Some(from) = &new.resume else {
             let (mut record, config) = self.created(new, new.config.clone()).await?;
@@ -73,7 +76,7 @@ impl Hub {
             record.summary.native_session_id = native.clone().filter(|_| !fork);
             let origin = Origin { resume: native.clone(), fork };
             let forked_from = native.filter(|_| fork);
-            return Ok(Beginning { record, config, origin, forked_from });
+            return Ok(SessionSetup { record, config, origin, forked_from });
         };
         if !fork {
             return self.resumed(from, new).await;
@@ -85,7 +88,7 @@ impl Hub {
         record.unkept = united(&source.unkept, &record.unkept);
         record.summary.title = source.summary.title;
         let origin = Origin { resume: Some(native), fork };
-        Ok(Beginning { record, config, origin, forked_from: Some(from.as_str().to_owned()) })
+        Ok(SessionSetup { record, config, origin, forked_from: Some(from.as_str().to_owned()) })
     }
 
     /// The id of a new session: the requested one, the one that the agent already uses for it, or a new
@@ -93,7 +96,8 @@ impl Hub {
     async fn new_id(&self, new: &NewSession) -> Result<SessionId, GatewayError> {
         let is_used = async |id: &SessionId| {
             let wanted = id.clone();
-            let is_kept = self.ask(move |store| Ok(store.session(&wanted)?.is_some())).await?;
+            let is_kept =
+                self.read_store(move |store| Ok(store.session(&wanted)?.is_some())).await?;
             Ok::<_, GatewayError>(is_kept || self.shared.live().contains_key(id))
         };
         if let Some(id) = &new.id {
@@ -186,9 +190,9 @@ impl Hub {
         let given = PathBuf::from(config.working_directory.as_deref().unwrap_or("."));
         let settings = Arc::clone(&self.shared.settings);
         let looked = given.clone();
-        let working = look(&given, move |_here| {
+        let working = access(&given, move |_here| {
             let working = directory(&looked)?;
-            own_dirs::check(Path::new(&working), &own_dirs::places(&settings))?;
+            own_dirs::check(Path::new(&working), &own_dirs::all(&settings))?;
             Ok::<_, GatewayError>(working)
         });
         let working = working.await??;
@@ -201,7 +205,7 @@ impl Hub {
                 (Some(_) | None, _) => Path::new(&working).join(further),
             };
             let (settings, looked) = (Arc::clone(&self.shared.settings), further.clone());
-            look(&further, move |_here| own_dirs::check(&looked, &own_dirs::places(&settings)))
+            access(&further, move |_here| own_dirs::check(&looked, &own_dirs::all(&settings)))
                 .await??;
         }
         config.working_directory = Some(working);
@@ -215,7 +219,11 @@ impl Hub {
         config.driver = config.driver.take().or(command.driver);
     }
 
-    async fn resumed(&self, id: &SessionId, new: &NewSession) -> Result<Beginning, GatewayError> {
+    async fn resumed(
+        &self,
+        id: &SessionId,
+        new: &NewSession,
+    ) -> Result<SessionSetup, GatewayError> {
         let mut record = self.record(id).await?;
         if record.summary.state != SessionState::Ended {
             let message =
@@ -250,7 +258,7 @@ impl Hub {
             && summary.last_turn == Some(TurnEnd::Failed)
             && summary.usage.output_tokens == 0;
         let origin = Origin { resume: (!has_nothing).then_some(native), fork: false };
-        Ok(Beginning { record, config, origin, forked_from: None })
+        Ok(SessionSetup { record, config, origin, forked_from: None })
     }
 }
 

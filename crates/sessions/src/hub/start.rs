@@ -12,9 +12,9 @@ use agentwire_protocol::{
 };
 use tokio::sync::{OwnedSemaphorePermit, oneshot, watch};
 
-use super::idempotency::{Key, Turn};
-use super::plan::{self, Beginning, taken};
-use super::{Hub, Started, lost};
+use super::idempotency::{Key, KeyGuard};
+use super::plan::{self, SessionSetup, taken};
+use super::{Hub, SessionStart, lost};
 use crate::bridge::Bridge;
 use crate::clock;
 use crate::metrics::Tally;
@@ -22,23 +22,23 @@ use crate::own_dirs;
 use crate::process::check_descriptors;
 use crate::session::policy::Policy;
 use crate::session::{
-    Actor, Advisor, Book, Core, Hooks, Journal, Mark, Origin, Parts, Plan, Refusal, SessionHandle,
-    Structured, check_prompt, storage,
+    Actor, Advisor, Core, DerivedState, Hooks, Journal, Mark, Origin, Parts, Plan, Refusal,
+    SessionHandle, Structured, check_prompt, storage,
 };
 use crate::store::Record;
 use crate::trust::Wish;
 
 /// What remains to be done when a session's actor has ended.
-struct Farewell {
+struct ActorCleanup {
     id: SessionId,
     mark: Mark,
     place: OwnedSemaphorePermit,
-    /// The turn of a start that was refused because the store was full.
-    refused: oneshot::Receiver<Turn>,
+    /// The key of a start that was refused because the store was full.
+    refused: oneshot::Receiver<KeyGuard>,
 }
 
 /// A session that can be created: everything that could be refused was checked, and nothing is stored yet.
-struct Planned {
+struct PlannedSession {
     record: Record,
     config: SessionConfig,
     origin: Origin,
@@ -55,19 +55,19 @@ impl Hub {
     pub(super) async fn launch(
         &self,
         new: NewSession,
-        once: Option<(&Key, Turn)>,
+        once: Option<(&Key, KeyGuard)>,
     ) -> Result<SessionHandle, GatewayError> {
         self.check_open()?;
         self.check_room()?;
-        let (key, turn) = once.unzip();
+        let (key, guard) = once.unzip();
         let place = self.validate(&new)?;
         let planned = self.plan(&new).await?;
         let (handle, parts) = self.create(planned, &new, key).await?;
         let agent = parts.plan.agent;
-        self.start_actor(&handle, parts, new.prompt, place, turn).await?;
+        self.start_actor(&handle, parts, new.prompt, place, guard).await?;
         let session = handle.id().as_str();
         tracing::info!(session, agent = agent.as_str(), "session started");
-        self.figures().sessions_started.of(agent).add(1);
+        self.metrics().sessions_started.of(agent).add(1);
         Ok(handle)
     }
 
@@ -86,8 +86,8 @@ impl Hub {
     }
 
     /// Decides what the session runs with. What cannot be started is refused before anything is stored.
-    async fn plan(&self, new: &NewSession) -> Result<Planned, GatewayError> {
-        let Beginning { record, config, origin, forked_from } = self.beginning(new).await?;
+    async fn plan(&self, new: &NewSession) -> Result<PlannedSession, GatewayError> {
+        let SessionSetup { record, config, origin, forked_from } = self.session_setup(new).await?;
         let agent = record.summary.agent_type;
         let dialect = driver(agent, config.driver.as_deref())?;
         if let Some(prompt) = &new.prompt {
@@ -103,7 +103,7 @@ impl Hub {
             command: self.command(agent),
             contain: Arc::clone(&self.shared.contain),
             settings: Arc::clone(&self.shared.settings),
-            kept: Arc::clone(&self.shared.kept),
+            pinned_dirs: Arc::clone(&self.shared.pinned_dirs),
             budget: self.shared.log.budget().clone(),
         };
         let policy = Policy::new(dialect.tools(), &config, std::env::home_dir().as_deref())?
@@ -112,7 +112,7 @@ impl Hub {
         let hooks = Hooks::new(agent.as_str(), dialect.capabilities(), &config)?;
         let launch = plan.launch(&config, &origin, Some(record.summary.id.as_str()), None)?;
         plan.program(&config, &launch).await?;
-        Ok(Planned {
+        Ok(PlannedSession {
             record,
             config,
             origin,
@@ -129,11 +129,11 @@ impl Hub {
     /// Registers the session as running here, and collects the parts of its actor.
     async fn create(
         &self,
-        planned: Planned,
+        planned: PlannedSession,
         new: &NewSession,
         key: Option<&Key>,
     ) -> Result<(SessionHandle, Parts), GatewayError> {
-        let Planned { record, config, origin, plan, policy, .. } = planned;
+        let PlannedSession { record, config, origin, plan, policy, .. } = planned;
         let (id, after) = (record.summary.id.clone(), record.summary.last_seq);
         let (told, summary) = watch::channel(record.summary.clone());
         let (handle, inbox) = SessionHandle::new(id.clone(), summary);
@@ -144,12 +144,12 @@ impl Hub {
             return Err(error);
         }
         let (agent, dialect) = (plan.agent, plan.dialect);
-        let (figures, settings) = (self.shared.log.figures(), &self.shared.settings);
+        let (metrics, settings) = (self.shared.log.metrics(), &self.shared.settings);
         let core = Core::new(
             Journal::new(id.clone(), after),
-            Book::new(record, dialect.tools(), dialect.capabilities().folds_prompts),
+            DerivedState::new(record, dialect.tools(), dialect.capabilities().folds_prompts),
             planned.hooks,
-            Some(Tally::new(Arc::clone(figures), Arc::clone(settings), agent)),
+            Some(Tally::new(Arc::clone(metrics), Arc::clone(settings), agent)),
             Some(Advisor(dialect)),
         );
         let parts = Parts {
@@ -171,7 +171,7 @@ impl Hub {
             keys: key.map(|key| key.used_for(&id)).into_iter().collect(),
         };
         // Having no receivers is fine.
-        let _ = self.shared.starts.send(Started { session: id, after });
+        let _ = self.shared.starts.send(SessionStart { session: id, after });
         Ok((handle, parts))
     }
 
@@ -182,20 +182,20 @@ impl Hub {
         parts: Parts,
         prompt: Option<Prompt>,
         place: OwnedSemaphorePermit,
-        turn: Option<Turn>,
+        guard: Option<KeyGuard>,
     ) -> Result<(), GatewayError> {
         let (started, start) = oneshot::channel();
         let (keep, refused) = oneshot::channel();
         let actor = Actor::new(parts).run(prompt, started);
         // Not the handle itself: the session ends when nobody who could command it is left.
         let (id, mark) = (handle.id().clone(), handle.mark());
-        self.see_off(actor, Farewell { id, mark, place, refused });
+        self.clean_up_after(actor, ActorCleanup { id, mark, place, refused });
         match start.await.map_err(lost)? {
             Ok(()) => Ok(()),
             Err(Refusal::NoRoom(error)) => {
-                if let Some(turn) = turn {
-                    turn.refuse();
-                    let _ = keep.send(turn);
+                if let Some(guard) = guard {
+                    guard.refuse();
+                    let _ = keep.send(guard);
                 }
                 Err(error)
             }
@@ -240,7 +240,7 @@ impl Hub {
     async fn claim(&self, id: &SessionId) -> Result<(), GatewayError> {
         let Some(owner) = self.owner_name() else { return Ok(()) };
         let session = id.clone();
-        let claimed = self.shared.change(move |store| {
+        let claimed = self.shared.write_store(move |store| {
             let record = store.session(&session)?;
             let before = record.as_ref().and_then(|record| record.owner.as_deref());
             // A process that died before the session started left its name as owner; so may this process
@@ -259,23 +259,27 @@ impl Hub {
     }
 
     /// Runs a session to its end, and cleans up afterwards.
-    fn see_off(&self, actor: impl Future<Output = bool> + Send + 'static, last: Farewell) {
+    fn clean_up_after(
+        &self,
+        actor: impl Future<Output = bool> + Send + 'static,
+        last: ActorCleanup,
+    ) {
         let shared = Arc::downgrade(&self.shared);
         tokio::spawn(async move {
-            let Farewell { id, mark, place, refused } = last;
+            let ActorCleanup { id, mark, place, refused } = last;
             // A session that panics affects no other; its end is reported like that of a crash.
-            let is_told = tokio::spawn(actor).await.unwrap_or(false);
+            let is_reported = tokio::spawn(actor).await.unwrap_or(false);
             drop(place);
             let refused = refused.await.ok();
             let Some(shared) = shared.upgrade() else { return };
             // It may already run again.
-            if !is_told && shared.live().get(&id).is_some_and(|now| now.has(&mark)) {
+            if !is_reported && shared.live().get(&id).is_some_and(|now| now.has(&mark)) {
                 shared.abandon(&id).await;
             }
             shared.leave(&id, &mark);
-            if let Some(turn) = refused {
-                let key = turn.key.clone();
-                if let Err(error) = shared.change(move |store| store.forget_key(&key)).await {
+            if let Some(guard) = refused {
+                let key = guard.key.clone();
+                if let Err(error) = shared.write_store(move |store| store.forget_key(&key)).await {
                     tracing::warn!(%error, "failed to release the idempotency key");
                 }
             }

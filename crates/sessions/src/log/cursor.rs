@@ -34,7 +34,7 @@ pub struct Cursor {
     /// Read from the store, not returned yet.
     read: VecDeque<Batch>,
     /// A read of the store in progress; it continues if [`Cursor::next`] is cancelled.
-    looking: Option<JoinHandle<Result<Found, StoreError>>>,
+    pending_read: Option<JoinHandle<Result<ReadOutcome, StoreError>>>,
     source: Source,
     /// A pending request for the share that the next events need.
     sharing: Option<Pin<Box<dyn Future<Output = Option<Share>> + Send>>>,
@@ -57,24 +57,24 @@ enum Source {
 
 struct Elsewhere {
     /// What the last read found, if it found no events.
-    known: Option<Known>,
+    known: Option<StoreSnapshot>,
     /// When to read again.
     due: Instant,
     delay: Duration,
 }
 
 /// The version of the store, and the session's owner at that time.
-struct Known {
+struct StoreSnapshot {
     version: Option<u64>,
     owner: Option<String>,
 }
 
-enum Found {
+enum ReadOutcome {
     Events(Vec<Batch>),
     /// The next events have this many bytes, and need a share before they are read.
     Large(usize),
     /// No events yet.
-    Quiet(Known),
+    Quiet(StoreSnapshot),
     /// No events, and there will be none.
     End,
     /// No events, and none until someone writes the end: the owner is dead.
@@ -89,7 +89,7 @@ impl Cursor {
             session,
             position: after,
             read: VecDeque::new(),
-            looking: None,
+            pending_read: None,
             sharing: None,
             share: None,
             patience: None,
@@ -127,47 +127,47 @@ impl Cursor {
                 }
                 continue;
             }
-            if let Some(looking) = &mut self.looking {
-                let found = looking.await;
-                self.looking = None;
+            if let Some(pending_read) = &mut self.pending_read {
+                let found = pending_read.await;
+                self.pending_read = None;
                 let found = found.map_err(|error| {
                     StoreError::Failed(format!("failed to read events: {error}"))
                 })?;
-                if self.take_in(found?) {
+                if self.apply(found?) {
                     continue;
                 }
                 return Ok(None);
             }
             match &mut self.source {
                 Source::Here(live, progress) => {
-                    let Progress { last, ended, is_whole } = *progress.borrow_and_update();
+                    let Progress { last, ended, is_complete } = *progress.borrow_and_update();
                     if last > self.position {
-                        let figures = self.log.figures();
+                        let metrics = self.log.metrics();
                         if let Some((mut batch, since)) = live.after(self.position) {
                             if batch.lines.len() > budget::SMALL {
                                 let Some(share) = self.share.take() else {
-                                    self.ask_share(batch.lines.len());
+                                    self.request_share(batch.lines.len());
                                     continue;
                                 };
                                 batch.lines = share.hold(batch.lines);
                             }
                             self.share = None;
                             if self.keeps_up {
-                                figures.delivery.observe_time(since.elapsed());
+                                metrics.delivery.observe_time(since.elapsed());
                             }
                             return self.hand_out(batch).map(Some);
                         }
                         if self.keeps_up {
-                            figures.fell_behind.add(1);
+                            metrics.fell_behind.add(1);
                         }
                         let is_shared = self.share.is_some();
-                        self.look(move |store, session, after| {
+                        self.start_read(move |store, session, after| {
                             if let Some(size) = large(store, session, after, is_shared)? {
-                                return Ok(Found::Large(size));
+                                return Ok(ReadOutcome::Large(size));
                             }
                             catch_up(store, session, after, last)
                         });
-                    } else if ended && !is_whole {
+                    } else if ended && !is_complete {
                         // Its owner failed; whoever closes the session writes its end.
                         self.source = Source::Elsewhere(Elsewhere::now());
                     } else {
@@ -191,11 +191,11 @@ impl Cursor {
                     let known = elsewhere.known.take();
                     let shut = self.log.shared.has_ended();
                     let is_shared = self.share.is_some();
-                    self.look(move |store, session, after| {
+                    self.start_read(move |store, session, after| {
                         if let Some(size) = large(store, session, after, is_shared)? {
-                            return Ok(Found::Large(size));
+                            return Ok(ReadOutcome::Large(size));
                         }
-                        look(store, session, after, known, shut)
+                        read_elsewhere(store, session, after, known, shut)
                     });
                 }
             }
@@ -222,7 +222,7 @@ impl Cursor {
     }
 
     /// Starts to wait for a share of `bytes` bytes. Meanwhile, nothing large is in memory here.
-    fn ask_share(&mut self, bytes: usize) {
+    fn request_share(&mut self, bytes: usize) {
         let pool = self.log.budget().read.clone();
         let bytes = bytes.saturating_mul(budget::READ);
         let patience = self.patience;
@@ -235,28 +235,31 @@ impl Cursor {
     }
 
     /// Reads the store on a thread that may block.
-    fn look(
+    fn start_read(
         &mut self,
-        look: impl FnOnce(&dyn Store, &SessionId, u64) -> Result<Found, StoreError> + Send + 'static,
+        read: impl FnOnce(&dyn Store, &SessionId, u64) -> Result<ReadOutcome, StoreError>
+        + Send
+        + 'static,
     ) {
         let session = self.session.clone();
         let after = self.position;
-        self.looking = Some(self.log.asking(move |store| look(store, &session, after)));
+        self.pending_read =
+            Some(self.log.start_store_read(move |store| read(store, &session, after)));
     }
 
     /// Takes in the result of a read. Returns whether to continue.
-    fn take_in(&mut self, found: Found) -> bool {
+    fn apply(&mut self, outcome: ReadOutcome) -> bool {
         let share = self.share.take();
-        self.is_left = matches!(found, Found::Left);
-        match found {
-            Found::Large(size) => {
+        self.is_left = matches!(outcome, ReadOutcome::Left);
+        match outcome {
+            ReadOutcome::Large(size) => {
                 if let Source::Elsewhere(elsewhere) = &mut self.source {
                     *elsewhere = Elsewhere::now();
                 }
-                self.ask_share(size);
+                self.request_share(size);
                 true
             }
-            Found::Events(mut batches) => {
+            ReadOutcome::Events(mut batches) => {
                 // The share is released with the largest batch; small batches do not stay in memory for
                 // long.
                 let largest = batches.iter_mut().max_by_key(|batch| batch.lines.len());
@@ -269,7 +272,7 @@ impl Cursor {
                 }
                 true
             }
-            Found::Quiet(known) => {
+            ReadOutcome::Quiet(known) => {
                 if let Source::Elsewhere(elsewhere) = &mut self.source {
                     elsewhere.known = Some(known);
                     elsewhere.delay = (elsewhere.delay * 2).min(POLL.1);
@@ -277,7 +280,7 @@ impl Cursor {
                 true
             }
             // The session may have been resumed here during the read.
-            Found::End | Found::Left => {
+            ReadOutcome::End | ReadOutcome::Left => {
                 matches!(self.source, Source::Elsewhere(_))
                     && self.log.shared.live(&self.session).is_some()
             }
@@ -311,21 +314,21 @@ fn catch_up(
     session: &SessionId,
     after: u64,
     last: u64,
-) -> Result<Found, StoreError> {
+) -> Result<ReadOutcome, StoreError> {
     let mut batches = store.read(session, after, READ_BYTES)?;
     // Events that are durable but not visible yet come later.
     batches.retain(|batch| batch.first <= last);
-    Ok(if batches.is_empty() { Found::End } else { Found::Events(batches) })
+    Ok(if batches.is_empty() { ReadOutcome::End } else { ReadOutcome::Events(batches) })
 }
 
 /// Events of a session that is not live here, and whether there may be more.
-fn look(
+fn read_elsewhere(
     store: &dyn Store,
     session: &SessionId,
     after: u64,
-    known: Option<Known>,
+    known: Option<StoreSnapshot>,
     shut: bool,
-) -> Result<Found, StoreError> {
+) -> Result<ReadOutcome, StoreError> {
     // Read the version first: anything added later shows as a change next time.
     let version = store.version()?;
     let (owner, changed) = match known {
@@ -337,13 +340,13 @@ fn look(
     if changed || !runs {
         let batches = store.read(session, after, READ_BYTES)?;
         if !batches.is_empty() {
-            return Ok(Found::Events(batches));
+            return Ok(ReadOutcome::Events(batches));
         }
     }
     if runs {
-        return Ok(Found::Quiet(Known { version, owner }));
+        return Ok(ReadOutcome::Quiet(StoreSnapshot { version, owner }));
     }
-    Ok(if owner.is_some() && !shut { Found::Left } else { Found::End })
+    Ok(if owner.is_some() && !shut { ReadOutcome::Left } else { ReadOutcome::End })
 }
 
 /// The owner of a session that has not ended, according to its record.

@@ -36,7 +36,7 @@ pub(super) struct Progress {
     /// No more events come from here.
     pub(super) ended: bool,
     /// The last event is the session's end.
-    pub(super) is_whole: bool,
+    pub(super) is_complete: bool,
 }
 
 /// The latest batches of a session, without a gap, and since when each has been durable.
@@ -62,7 +62,7 @@ impl Live {
         Self {
             session,
             under_way: AtomicBool::new(false),
-            progress: watch::Sender::new(Progress { last, ended: false, is_whole: false }),
+            progress: watch::Sender::new(Progress { last, ended: false, is_complete: false }),
             tail: Mutex::default(),
         }
     }
@@ -107,20 +107,20 @@ impl Tails {
         &mut self,
         live: &Arc<Live>,
         batch: Option<Batch>,
-        is_whole: bool,
+        is_complete: bool,
         first: impl FnOnce(),
     ) {
         let last = batch.as_ref().map(Batch::last);
         if let Some(batch) = batch {
             self.keep(live, batch);
         }
-        if last.is_none() && !is_whole {
+        if last.is_none() && !is_complete {
             return first();
         }
         live.progress.send_modify(|progress| {
             first();
             progress.last = last.unwrap_or(progress.last);
-            progress.is_whole |= is_whole;
+            progress.is_complete |= is_complete;
         });
     }
 

@@ -10,12 +10,12 @@ use std::{iter, mem};
 use agentwire_protocol::{SessionId, SessionState};
 use tokio::sync::{oneshot, watch};
 
-use super::blocking::Turns;
 use super::live::{Live, Tails};
-use super::resumes::Resumes;
+use super::resume_watch::ResumeWatch;
+use super::store_access::StorePermits;
 use crate::blocking::{blocking, may_wait};
 use crate::budget::Budget;
-use crate::metrics::Figures;
+use crate::metrics::Metrics;
 use crate::store::{Append, Store, StoreError};
 
 /// Approximate size of a transaction; the rest waits for the next one.
@@ -29,7 +29,7 @@ const RETRY: (Duration, Duration) = (Duration::from_millis(10), Duration::from_m
 
 pub(super) struct Shared {
     pub(super) store: Arc<dyn Store>,
-    pub(super) figures: Arc<Figures>,
+    pub(super) metrics: Arc<Metrics>,
     state: Mutex<State>,
     changed: Condvar,
     tails: Mutex<Tails>,
@@ -37,8 +37,8 @@ pub(super) struct Shared {
     ended: watch::Sender<bool>,
     /// How many sessions became live here so far.
     opened: watch::Sender<u64>,
-    pub(super) resumes: Resumes,
-    pub(super) turns: Turns,
+    pub(super) resume_watch: ResumeWatch,
+    pub(super) store_permits: StorePermits,
     pub(super) budget: Budget,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -58,27 +58,27 @@ struct State {
 }
 
 pub(super) enum Job {
-    Append(Box<Pending>),
+    Append(Box<PendingAppend>),
     /// The session is no longer live here.
     Close(Arc<Live>),
 }
 
 /// The appends of one transaction.
-type Group = VecDeque<Box<Pending>>;
+type Group = VecDeque<Box<PendingAppend>>;
 
-pub(super) struct Pending {
+pub(super) struct PendingAppend {
     pub(super) live: Arc<Live>,
     pub(super) append: Append,
-    pub(super) told: Told,
+    pub(super) notify: AppendNotify,
 }
 
-type Hears = dyn FnOnce(Result<(), &StoreError>) + Send;
+type OnResult = dyn FnOnce(Result<(), &StoreError>) + Send;
 
 /// Who is notified of an append's result.
-pub(super) struct Told {
+pub(super) struct AppendNotify {
     /// Others; called before the events become visible.
-    pub(super) told: Box<Hears>,
-    /// The submitter; notified before `told`.
+    pub(super) on_result: Box<OnResult>,
+    /// The submitter; notified before `on_result`.
     pub(super) done: oneshot::Sender<Result<(), StoreError>>,
 }
 
@@ -106,15 +106,15 @@ impl Shared {
     pub(super) fn new(store: Arc<dyn Store>, budget: Budget) -> Self {
         Self {
             store,
-            figures: Arc::default(),
+            metrics: Arc::default(),
             state: Mutex::default(),
             changed: Condvar::new(),
             tails: Mutex::default(),
             stuck: Mutex::default(),
             ended: watch::Sender::new(false),
             opened: watch::Sender::new(0),
-            resumes: Resumes::default(),
-            turns: Turns::default(),
+            resume_watch: ResumeWatch::default(),
+            store_permits: StorePermits::default(),
             budget,
             thread: Mutex::default(),
         }
@@ -153,13 +153,13 @@ impl Shared {
 
     /// Queues an append, or writes it directly if it is small and the log is idle. An append after the log
     /// is closed is dropped.
-    pub(super) fn append(&self, pending: Box<Pending>) {
+    pub(super) fn append(&self, pending: Box<PendingAppend>) {
         let mut state = lock(&self.state);
         if state.closing {
             return;
         }
-        self.figures.queue_appends.add(1);
-        self.figures.queue_bytes.add(pending.bytes());
+        self.metrics.queue_appends.add(1);
+        self.metrics.queue_bytes.add(pending.bytes());
         let is_idle = state.jobs.is_empty() && !state.writing && !state.at_once;
         if !is_idle || pending.bytes() > AT_ONCE || !may_wait() {
             state.jobs.push_back(Job::Append(pending));
@@ -177,14 +177,14 @@ impl Shared {
 
     /// Writes one append without the thread, which saves two thread switches when little happens. Returns
     /// the append if it was not written: that would take longer than the disk itself, or it failed.
-    fn append_at_once(&self, pending: Box<Pending>) -> Option<Box<Pending>> {
+    fn append_at_once(&self, pending: Box<PendingAppend>) -> Option<Box<PendingAppend>> {
         let begun = Instant::now();
         match self.store.append_at_once(&pending.append) {
             None | Some(Err(_)) => Some(pending),
             Some(Ok(())) => {
-                self.figures.commit_time.observe_time(begun.elapsed());
+                self.metrics.commit_time.observe_time(begun.elapsed());
                 let count = pending.append.batch.as_ref().map_or(0, |batch| batch.count);
-                self.figures.commit_events.observe(count);
+                self.metrics.commit_events.observe(count);
                 self.leave(&pending);
                 pending.publish(&mut lock(&self.tails));
                 None
@@ -243,9 +243,9 @@ impl Shared {
     }
 
     /// Counts an append as no longer queued.
-    fn leave(&self, pending: &Pending) {
-        self.figures.queue_appends.add(-1);
-        self.figures.queue_bytes.add(-pending.bytes());
+    fn leave(&self, pending: &PendingAppend) {
+        self.metrics.queue_appends.add(-1);
+        self.metrics.queue_bytes.add(-pending.bytes());
     }
 
     fn ended_here(&self, live: &Arc<Live>) {
@@ -313,11 +313,11 @@ impl Shared {
         let kept = self.store.append(&appends);
         match &kept {
             Ok(()) => {
-                self.figures.commit_time.observe_time(begun.elapsed());
+                self.metrics.commit_time.observe_time(begun.elapsed());
                 let batches = appends.iter().filter_map(|append| append.batch.as_ref());
-                self.figures.commit_events.observe(batches.map(|batch| batch.count).sum());
+                self.metrics.commit_events.observe(batches.map(|batch| batch.count).sum());
             }
-            Err(_) => self.figures.commit_failures.add(1),
+            Err(_) => self.metrics.commit_failures.add(1),
         }
         if !matches!(kept, Err(StoreError::Full(_) | StoreError::Busy(_))) {
             *lock(&self.stuck) = None;
@@ -353,33 +353,33 @@ impl Shared {
     }
 }
 
-impl Pending {
+impl PendingAppend {
     fn bytes(&self) -> i64 {
         let bytes = self.append.batch.as_ref().map_or(0, |batch| batch.lines.len());
         i64::try_from(bytes).unwrap_or(i64::MAX)
     }
 
     fn publish(self, tails: &mut Tails) {
-        let is_whole = self.append.record.summary.state == SessionState::Ended;
-        let Self { live, append, told: Told { told, done } } = self;
-        tails.publish(&live, append.batch, is_whole, || {
+        let is_complete = self.append.record.summary.state == SessionState::Ended;
+        let Self { live, append, notify: AppendNotify { on_result, done } } = self;
+        tails.publish(&live, append.batch, is_complete, || {
             // The submitter is notified first, unless it is gone.
             live.under_way.store(false, Ordering::Release);
             let _ = done.send(Ok(()));
-            told(Ok(()));
+            on_result(Ok(()));
         });
     }
 
     fn refuse(self, error: &StoreError) {
         self.live.under_way.store(false, Ordering::Release);
-        self.told.refuse(error);
+        self.notify.refuse(error);
     }
 }
 
-impl Told {
+impl AppendNotify {
     pub(super) fn refuse(self, error: &StoreError) {
         let _ = self.done.send(Err(error.clone()));
-        (self.told)(Err(error));
+        (self.on_result)(Err(error));
     }
 }
 

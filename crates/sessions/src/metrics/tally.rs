@@ -1,4 +1,4 @@
-//! What one session adds to the figures.
+//! What one session adds to the metrics.
 
 use std::sync::Arc;
 
@@ -6,21 +6,21 @@ use agentwire_protocol::event::RequestKind;
 use agentwire_protocol::usage::ModelUsage;
 use agentwire_protocol::{AgentType, EventKind, TokenUsage};
 
-use super::{Figures, KINDS, Spent};
+use super::{KINDS, Metrics, UsageTotal};
 use crate::settings::Settings;
 
-/// What one session adds to the figures. Its open requests are subtracted when it is dropped.
+/// What one session adds to the metrics. Its open requests are subtracted when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Tally {
-    figures: Arc<Figures>,
+    metrics: Arc<Metrics>,
     settings: Arc<Settings>,
     agent: AgentType,
     open: Vec<RequestKind>,
 }
 
 impl Tally {
-    pub(crate) fn new(figures: Arc<Figures>, settings: Arc<Settings>, agent: AgentType) -> Self {
-        Self { figures, settings, agent, open: Vec::new() }
+    pub(crate) fn new(metrics: Arc<Metrics>, settings: Arc<Settings>, agent: AgentType) -> Self {
+        Self { metrics, settings, agent, open: Vec::new() }
     }
 
     /// Counts an event. `asked` is the kind of the request that the event settles.
@@ -38,13 +38,13 @@ impl Tally {
             self.spent(turn.usage, turn.cost_usd, &turn.models, model);
         } else if let EventKind::RequestRaised(request) = kind {
             self.open.push(request.kind);
-            self.figures.open_requests.of(request.kind).add(1);
+            self.metrics.open_requests.of(request.kind).add(1);
         } else if let (EventKind::RequestSettled(request), Some(asked)) = (kind, asked) {
-            self.figures.settled(asked, request.outcome, request.by);
+            self.metrics.settled(asked, request.outcome, request.by);
             self.closed(asked);
         } else if let EventKind::SessionEnded(ended) = kind {
             let labels = (self.agent.as_str(), ended.reason.as_str());
-            self.figures.count(|rare| *rare.ended.entry(labels).or_default() += 1);
+            self.metrics.count(|labeled| *labeled.ended.entry(labels).or_default() += 1);
             KINDS.into_iter().for_each(|kind| while self.closed(kind) {});
         }
     }
@@ -53,14 +53,14 @@ impl Tally {
         let place = self.open.iter().position(|open| *open == kind);
         if let Some(place) = place {
             self.open.swap_remove(place);
-            self.figures.open_requests.of(kind).add(-1);
+            self.metrics.open_requests.of(kind).add(-1);
         }
         place.is_some()
     }
 
     fn turn(&self, outcome: &'static str) {
         let labels = (self.agent.as_str(), outcome);
-        self.figures.count(|rare| *rare.turns.entry(labels).or_default() += 1);
+        self.metrics.count(|labeled| *labeled.turns.entry(labels).or_default() += 1);
     }
 
     /// Counts usage. The cost is the agent's own figure, or else follows from the configured prices.
@@ -89,15 +89,15 @@ impl Tally {
         for part in parts {
             let price = self.settings.prices.get(&part.model).filter(|_| cost.is_none());
             let priced = || price.map(|price| price.of(&part.usage));
-            let spent = Spent {
+            let spent = UsageTotal {
                 input: part.usage.fresh_tokens(),
                 output: part.usage.output_tokens,
                 cache_read: part.usage.cached_tokens.unwrap_or(0),
                 cache_creation: part.usage.cache_creation_tokens.unwrap_or(0),
                 dollars: part.cost_usd.or_else(priced).unwrap_or(0.0).max(0.0),
             };
-            if spent != Spent::default() {
-                self.figures.spent(self.agent, &part.model, spent);
+            if spent != UsageTotal::default() {
+                self.metrics.spent(self.agent, &part.model, spent);
             }
         }
     }
@@ -105,6 +105,6 @@ impl Tally {
 
 impl Drop for Tally {
     fn drop(&mut self) {
-        self.open.iter().for_each(|kind| self.figures.open_requests.of(*kind).add(-1));
+        self.open.iter().for_each(|kind| self.metrics.open_requests.of(*kind).add(-1));
     }
 }

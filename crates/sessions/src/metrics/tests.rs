@@ -7,11 +7,11 @@ use agentwire_protocol::{Price, Text, TokenUsage};
 use super::*;
 use crate::settings::Settings;
 
-fn tally(prices: &[(&str, Price)]) -> (Arc<Figures>, Tally) {
-    let figures = Arc::new(Figures::default());
+fn tally(prices: &[(&str, Price)]) -> (Arc<Metrics>, Tally) {
+    let metrics = Arc::new(Metrics::default());
     let prices = prices.iter().map(|(model, price)| ((*model).to_owned(), *price)).collect();
     let settings = Arc::new(Settings { prices, ..Settings::default() });
-    (Arc::clone(&figures), Tally::new(figures, settings, AgentType::Codex))
+    (Arc::clone(&metrics), Tally::new(metrics, settings, AgentType::Codex))
 }
 
 fn turn(input: u64, cached: u64, output: u64, models: &[&str]) -> TurnCompleted<'static> {
@@ -41,28 +41,28 @@ fn turn(input: u64, cached: u64, output: u64, models: &[&str]) -> TurnCompleted<
 #[test]
 fn tokens_do_not_overlap_and_prices_fill_in_for_the_agent() {
     let price = Price { input: 1.0, output: 10.0, cache_read: 0.5, cache_write: 0.0 };
-    let (figures, mut tally) = tally(&[("m", price)]);
+    let (metrics, mut tally) = tally(&[("m", price)]);
     tally.note(&turn(1000, 400, 50, &[]).into(), None, Some("m"));
     let own = TurnCompleted { cost_usd: Some(2.0), ..turn(10, 0, 1, &[]) };
     tally.note(&own.into(), None, Some("m"));
     tally.note(&turn(7, 0, 1, &["a", "b"]).into(), None, Some("m"));
     tally.note(&turn(3, 0, 0, &[]).into(), None, None);
-    let rare = figures.rare();
-    let of = |model: &str| rare.spent[&("codex", model.to_owned())];
+    let labeled = metrics.labeled();
+    let of = |model: &str| labeled.spent[&("codex", model.to_owned())];
     assert_eq!((of("m").input, of("m").cache_read, of("m").output), (610, 400, 51));
     let priced = (600.0 + 0.5 * 400.0 + 10.0 * 50.0) / 1e6;
     assert!((of("m").dollars - 2.0 - priced).abs() < 1e-12, "{:?}", of("m"));
     assert_eq!((of("a").input, of("b").input, of("unknown").input), (7, 7, 3));
-    assert_eq!(rare.turns[&("codex", "completed")], 4);
+    assert_eq!(labeled.turns[&("codex", "completed")], 4);
 }
 
 #[test]
 fn models_are_bounded_in_number_and_in_length() {
-    let (figures, mut tally) = tally(&[]);
+    let (metrics, mut tally) = tally(&[]);
     for number in 0..MODELS + 10 {
         tally.note(&turn(1, 0, 0, &[]).into(), None, Some(&format!("{number}{}", "x".repeat(500))));
     }
-    let spent = figures.rare().spent;
+    let spent = metrics.labeled().spent;
     assert_eq!(spent.len(), MODELS + 1);
     assert_eq!(spent[&("codex", "other".to_owned())].input, 10);
     assert!(spent.keys().all(|(_, model)| model.len() <= MODEL_NAME));
@@ -70,8 +70,8 @@ fn models_are_bounded_in_number_and_in_length() {
 
 #[test]
 fn what_a_session_has_open_is_taken_back_with_it() {
-    let (figures, mut tally) = tally(&[]);
-    let open = |kind| figures.open_requests.of(kind).get();
+    let (metrics, mut tally) = tally(&[]);
+    let open = |kind| metrics.open_requests.of(kind).get();
     for kind in KINDS {
         tally.note(&RequestRaised::new("r", kind, None).into(), None, None);
         assert_eq!(open(kind), 1);
@@ -88,7 +88,7 @@ fn what_a_session_has_open_is_taken_back_with_it() {
     // A request that is settled twice, or was never raised, changes nothing.
     tally.note(&settled.clone().into(), None, None);
     assert_eq!(open(RequestKind::Question), 0);
-    assert_eq!(figures.rare().settled, BTreeMap::from([(("question", "denied", "policy"), 1)]));
+    assert_eq!(metrics.labeled().settled, BTreeMap::from([(("question", "denied", "policy"), 1)]));
     drop(tally);
     assert!(KINDS.into_iter().all(|kind| open(kind) == 0));
 }

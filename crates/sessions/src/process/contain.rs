@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::keeper_protocol::{self, REPORT, Report, Step};
-use super::strays::{self, Known};
+use super::strays::{self, RegisteredKeeper};
 use super::{
     Control, Handle, Output, Process, Reach, Spawn, SpawnError, State, StdinPlan, Veil,
     descriptors, group, keeper,
@@ -314,7 +314,7 @@ struct Agent {
 
 struct Keeper {
     child: Child,
-    known: Known,
+    registered: RegisteredKeeper,
     handle: Handle,
 }
 
@@ -339,13 +339,13 @@ async fn begin(
         .stdin(Stdio::from(OwnedFd::from(theirs)))
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    let (child, known) = strays::start(&mut command)?;
+    let (child, registered) = strays::start(&mut command)?;
     // It holds the keeper's end of the socket, which must close when the keeper ends.
     drop(command);
     let handle = Handle::of(&child);
     // A keeper that cannot accept it reports why.
     let _ = socket.write_all(request).await;
-    Ok((Keeper { child, known, handle }, socket))
+    Ok((Keeper { child, registered, handle }, socket))
 }
 
 fn silent_keeper() -> io::Error {
@@ -381,7 +381,7 @@ async fn follow(
         empty = report == Some(Report::Empty);
     }
     let _ = keeper.child.wait().await;
-    drop(keeper.known);
+    drop(keeper.registered);
     if !empty {
         if let Some(group) = agent.group.filter(|_| state.borrow().exit.is_none()) {
             group::signal(group, Signal::KILL);

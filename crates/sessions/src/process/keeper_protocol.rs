@@ -18,7 +18,7 @@ use rustix::net::{
 };
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use super::{Known, Spawn, TreeSignal, Veil};
+use super::{FileIdentity, Spawn, TreeSignal, Veil};
 
 /// Change it with this file: it stops a gateway and a keeper of different builds from misunderstanding each
 /// other.
@@ -62,16 +62,16 @@ pub(super) enum Step {
 /// The request as bytes. No field can contain a NUL, so NUL separates the fields.
 pub(super) fn encode(spawn: &Spawn, descriptors: Option<u64>) -> io::Result<Vec<u8>> {
     let descriptors = descriptors.map(|number| number.to_string()).unwrap_or_default();
-    let Veil { hidden, shown, known } = &spawn.veil;
-    let counts = [spawn.args.len(), hidden.len(), shown.len(), known.len()];
+    let Veil { hidden, shown, identities } = &spawn.veil;
+    let counts = [spawn.args.len(), hidden.len(), shown.len(), identities.len()];
     let counts = counts.map(|count| count.to_string());
-    let known: Vec<OsString> = known.iter().map(known_field).collect();
+    let identities: Vec<OsString> = identities.iter().map(identity_field).collect();
     let mut fields = vec![spawn.program.as_os_str(), spawn.directory.as_os_str()];
     fields.push(OsStr::new(&descriptors));
     fields.extend(counts.iter().map(OsStr::new));
     fields.extend(spawn.args.iter().map(OsString::as_os_str));
     fields.extend(hidden.iter().chain(shown).map(|path| path.as_os_str()));
-    fields.extend(known.iter().map(OsString::as_os_str));
+    fields.extend(identities.iter().map(OsString::as_os_str));
     for (name, value) in &spawn.env {
         fields.extend([name.as_os_str(), value.as_os_str()]);
     }
@@ -83,18 +83,18 @@ pub(super) fn encode(spawn: &Spawn, descriptors: Option<u64>) -> io::Result<Vec<
 }
 
 /// The numbers, then the path.
-fn known_field(known: &Known) -> OsString {
-    let mut field = OsString::from(format!("{} {} ", known.device, known.inode));
-    field.push(&known.path);
+fn identity_field(identity: &FileIdentity) -> OsString {
+    let mut field = OsString::from(format!("{} {} ", identity.device, identity.inode));
+    field.push(&identity.path);
     field
 }
 
-fn known_from(field: &OsStr) -> Option<Known> {
+fn identity_from(field: &OsStr) -> Option<FileIdentity> {
     let mut parts = field.as_bytes().splitn(3, |byte| *byte == b' ');
     let mut number = || std::str::from_utf8(parts.next()?).ok()?.parse().ok();
     let (device, inode) = (number()?, number()?);
     let path = PathBuf::from(OsStr::from_bytes(parts.next()?));
-    Some(Known { path, device, inode })
+    Some(FileIdentity { path, device, inode })
 }
 
 fn decode(bytes: &[u8]) -> Option<Request> {
@@ -109,10 +109,10 @@ fn decode(bytes: &[u8]) -> Option<Request> {
         let list: Vec<OsString> = fields.by_ref().take(count).collect();
         lists.push(Some(list).filter(|list| list.len() == count)?);
     }
-    let [args, hidden, shown, known] = lists.try_into().ok()?;
+    let [args, hidden, shown, identities] = lists.try_into().ok()?;
     let paths = |list: Vec<OsString>| list.into_iter().map(PathBuf::from).collect();
-    let known = known.iter().map(|field| known_from(field)).collect::<Option<_>>()?;
-    let veil = Veil { hidden: paths(hidden), shown: paths(shown), known };
+    let identities = identities.iter().map(|field| identity_from(field)).collect::<Option<_>>()?;
+    let veil = Veil { hidden: paths(hidden), shown: paths(shown), identities };
     let mut env = Vec::new();
     while let Some(name) = fields.next() {
         env.push((name, fields.next()?));

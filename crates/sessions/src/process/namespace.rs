@@ -29,20 +29,21 @@ pub struct Veil {
     /// Directories inside these that stay visible.
     pub shown: Vec<PathBuf>,
     /// What must be at these paths. If anything else is there, or nothing, the process does not start.
-    pub known: Vec<Known>,
+    pub identities: Vec<FileIdentity>,
 }
 
 impl Veil {
-    fn known(&self, path: &Path) -> Option<&Known> {
-        self.known.iter().find(|known| known.path == *path)
+    fn identity(&self, path: &Path) -> Option<&FileIdentity> {
+        self.identities.iter().find(|known| known.path == *path)
     }
 
     /// Holds open what is at the path now, if that is what must be there.
     fn open(&self, path: &Path) -> Result<OwnedFd, Errno> {
         let held = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-        let is_known =
-            |known: &Known| fs::metadata(descriptor(&held)).is_ok_and(|found| known.is(&found));
-        if self.known(path).is_some_and(|known| !is_known(known)) {
+        let is_known = |known: &FileIdentity| {
+            fs::metadata(descriptor(&held)).is_ok_and(|found| known.is(&found))
+        };
+        if self.identity(path).is_some_and(|known| !is_known(known)) {
             return Err(Errno::STALE);
         }
         Ok(held)
@@ -51,13 +52,13 @@ impl Veil {
 
 /// The identity of a file or directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Known {
+pub struct FileIdentity {
     pub path: PathBuf,
     pub device: u64,
     pub inode: u64,
 }
 
-impl Known {
+impl FileIdentity {
     /// The identity of an open file, with the path where it should be.
     pub fn of(path: PathBuf, held: &fs::Metadata) -> Self {
         Self { path, device: held.dev(), inode: held.ino() }
@@ -119,7 +120,10 @@ fn draw(veil: &Veil) -> io::Result<()> {
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
         | OpenTreeFlags::AT_EMPTY_PATH
         | OpenTreeFlags::AT_RECURSIVE;
-    if !veil.known.iter().all(|known| fs::metadata(&known.path).is_ok_and(|found| known.is(&found)))
+    if !veil
+        .identities
+        .iter()
+        .all(|known| fs::metadata(&known.path).is_ok_and(|found| known.is(&found)))
     {
         return Err(Errno::STALE.into());
     }
@@ -146,8 +150,9 @@ fn draw(veil: &Veil) -> io::Result<()> {
     for path in emptied {
         mount_remount(path.as_path(), sealed() | MountFlags::RDONLY, "")?;
     }
-    let is_seen = |known: &Known| fs::metadata(&known.path).is_ok_and(|found| known.is(&found));
-    let hidden = veil.known.iter().filter(|known| veil.hidden.contains(&known.path));
+    let is_seen =
+        |known: &FileIdentity| fs::metadata(&known.path).is_ok_and(|found| known.is(&found));
+    let hidden = veil.identities.iter().filter(|known| veil.hidden.contains(&known.path));
     match hidden.into_iter().any(is_seen) {
         true => Err(Errno::STALE.into()),
         false => Ok(()),
@@ -167,7 +172,7 @@ fn outermost(veil: &Veil) -> io::Result<Vec<Hidden>> {
     for path in &veil.hidden {
         let held = match veil.open(path) {
             Ok(held) => held,
-            Err(Errno::NOENT) if veil.known(path).is_none() => continue,
+            Err(Errno::NOENT) if veil.identity(path).is_none() => continue,
             Err(error) => return Err(error.into()),
         };
         let seen = fs::metadata(descriptor(&held))?;

@@ -19,21 +19,21 @@ static KEEPERS: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
 /// Protects a keeper from being taken for a stray.
 #[derive(Debug)]
-pub(super) struct Known(i32);
+pub(super) struct RegisteredKeeper(i32);
 
-impl Drop for Known {
+impl Drop for RegisteredKeeper {
     fn drop(&mut self) {
         keepers().remove(&self.0);
     }
 }
 
 /// Starts a keeper. No sweep can run between its start and its registration.
-pub(super) fn start(command: &mut Command) -> std::io::Result<(Child, Known)> {
+pub(super) fn start(command: &mut Command) -> std::io::Result<(Child, RegisteredKeeper)> {
     let mut keepers = keepers();
     let child = command.spawn()?;
     let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).unwrap_or_default();
     keepers.insert(pid);
-    Ok((child, Known(pid)))
+    Ok((child, RegisteredKeeper(pid)))
 }
 
 pub(super) fn count() -> usize {
@@ -60,7 +60,7 @@ pub(super) fn sweep() {
 /// Kills the strays among our children with everything below them, and returns these children.
 fn kill() -> Vec<Pid> {
     let Some(own) = tree::own() else { return Vec::new() };
-    let ours = |entry: &tree::Entry| entry.parent == own.pid.as_raw_pid();
+    let ours = |entry: &tree::ProcessEntry| entry.parent == own.pid.as_raw_pid();
     let keepers = keepers();
     let left = tree::descendants(tree::processes(), |entry| {
         ours(entry) && entry.session != own.session && !keepers.contains(&entry.pid.as_raw_pid())

@@ -14,7 +14,7 @@ use rustix::process::{
 
 /// A process as `/proc` showed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct ProcessEntry {
     pub(super) pid: Pid,
     pub(super) parent: i32,
     pub(super) session: i32,
@@ -24,26 +24,29 @@ pub(super) struct Entry {
     started: u64,
 }
 
-pub(super) fn processes() -> Vec<Entry> {
+pub(super) fn processes() -> Vec<ProcessEntry> {
     let Ok(directory) = fs::read_dir("/proc") else { return Vec::new() };
     directory
-        .filter_map(|entry| Entry::read(entry.ok()?.file_name().to_str()?.parse().ok()?))
+        .filter_map(|entry| ProcessEntry::read(entry.ok()?.file_name().to_str()?.parse().ok()?))
         .collect()
 }
 
 /// This process. In a pid namespace its session and its group can be 0, because their leaders are outside.
 /// So they are read here, where 0 is a number like any other.
-pub(super) fn own() -> Option<Entry> {
-    Entry::read(getpid().as_raw_pid())
+pub(super) fn own() -> Option<ProcessEntry> {
+    ProcessEntry::read(getpid().as_raw_pid())
 }
 
 /// The current children of `root` and everything below them.
-pub(super) fn below(root: Pid) -> Vec<Entry> {
+pub(super) fn below(root: Pid) -> Vec<ProcessEntry> {
     descendants(processes(), |entry| entry.parent == root.as_raw_pid())
 }
 
 /// The processes that `first` selects, and everything below them.
-pub(super) fn descendants(mut all: Vec<Entry>, first: impl Fn(&Entry) -> bool) -> Vec<Entry> {
+pub(super) fn descendants(
+    mut all: Vec<ProcessEntry>,
+    first: impl Fn(&ProcessEntry) -> bool,
+) -> Vec<ProcessEntry> {
     let mut found: BTreeSet<i32> =
         all.iter().filter(|entry| first(entry)).map(|entry| entry.pid.as_raw_pid()).collect();
     // A child's pid can be smaller than its parent's, so one pass is not always enough.
@@ -65,7 +68,7 @@ pub(super) fn descendants(mut all: Vec<Entry>, first: impl Fn(&Entry) -> bool) -
 /// Kills them, and every process in a process group with one of them: the kernel kills a group as a whole,
 /// however fast it forks. All members of a group are in one session, and our trees start their own session,
 /// so no unrelated process is in it.
-pub(super) fn kill(victims: &[Entry]) {
+pub(super) fn kill(victims: &[ProcessEntry]) {
     for victim in victims {
         victim.signal(Signal::KILL);
     }
@@ -98,7 +101,7 @@ pub(super) fn rest(milliseconds: u32) {
 }
 
 /// Waits for this process to end, up to a limit.
-pub(super) fn wait_for_end(entry: &Entry, milliseconds: u32) {
+pub(super) fn wait_for_end(entry: &ProcessEntry, milliseconds: u32) {
     match entry.handle() {
         Ok(Some(handle)) => {
             let mut fds = [PollFd::new(&handle, PollFlags::IN)];
@@ -116,7 +119,7 @@ fn timespec(milliseconds: u32) -> Timespec {
     }
 }
 
-impl Entry {
+impl ProcessEntry {
     fn read(pid: i32) -> Option<Self> {
         let mut text = [0; 512];
         let mut file = File::open(format!("/proc/{pid}/stat")).ok()?;
@@ -174,17 +177,17 @@ mod tests {
     fn a_name_can_hold_anything() {
         let rest = "S 7 8 9 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 4242 1 1";
         for name in ["sh", "a) R 1 1 1", "(((", ") (", "\u{e9} \n"] {
-            let entry = Entry::parse(format!("12 ({name}) {rest}").as_bytes()).unwrap();
+            let entry = ProcessEntry::parse(format!("12 ({name}) {rest}").as_bytes()).unwrap();
             assert_eq!((entry.pid.as_raw_pid(), entry.state, entry.parent), (12, b'S', 7));
             assert_eq!((entry.group, entry.session, entry.started), (8, 9, 4242));
         }
-        assert_eq!(Entry::parse(b"12 (sh"), None);
-        assert_eq!(Entry::parse(b"12 (sh) S 7 8"), None);
+        assert_eq!(ProcessEntry::parse(b"12 (sh"), None);
+        assert_eq!(ProcessEntry::parse(b"12 (sh) S 7 8"), None);
     }
 
     #[test]
     fn descendants_are_found_whatever_the_order_of_pids() {
-        let entry = |pid: i32, parent| Entry {
+        let entry = |pid: i32, parent| ProcessEntry {
             pid: Pid::from_raw(pid).unwrap(),
             parent,
             session: 1,
@@ -201,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_handle_is_on_the_same_process_only() {
-        let mut own = Entry::read(rustix::process::getpid().as_raw_pid()).unwrap();
+        let mut own = ProcessEntry::read(rustix::process::getpid().as_raw_pid()).unwrap();
         assert!(own.handle().unwrap().is_some());
         own.started += 1;
         assert!(own.handle().unwrap().is_none());

@@ -12,9 +12,9 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 use super::Inbox;
-use super::agent::{Happening, Origin, Plan};
+use super::accept_commands::session_ended;
+use super::agent::{Origin, Plan, ProcessActivity};
 use super::callers::{Callers, NOBODY};
-use super::calls::over;
 use super::core::Core;
 use super::limits::Limits;
 use super::outbox::Outbox;
@@ -22,9 +22,9 @@ use super::phase::Phase;
 use super::prompts::Prompts;
 use super::requests::Requests;
 use super::supervisor::{Due, Supervisor};
-use super::trust_gate::Trusting;
+use super::trust_gate::TrustGate;
 use crate::blocking::blocking_if_long;
-use crate::bridge::{Bridge, Heard};
+use crate::bridge::{Bridge, RelayActivity};
 use crate::log::{EventLog, LogWriter};
 use crate::trust::Wish;
 
@@ -78,7 +78,7 @@ pub(crate) struct Actor {
     forked_from: Option<String>,
     pub(super) bridge: Option<Bridge>,
     /// Whether the project is trusted, and what waits for that decision.
-    pub(super) trusting: Trusting,
+    pub(super) trust_gate: TrustGate,
     /// Warnings to report as soon as the session is in a mode that asks.
     pub(super) warnings: Vec<String>,
     pub(super) prompts: Prompts,
@@ -105,7 +105,7 @@ impl Actor {
             supervisor: Supervisor::new(parts.origin),
             forked_from: parts.forked_from,
             bridge: parts.bridge,
-            trusting: Trusting::new(parts.wish, parts.rest),
+            trust_gate: TrustGate::new(parts.wish, parts.rest),
             warnings: Vec::new(),
             prompts: Prompts::default(),
             phase: Phase::default(),
@@ -128,14 +128,14 @@ impl Actor {
             blocking_if_long(load, || self.tend());
             self.submit();
             match self.supervisor.take_due() {
-                Some(Due::Agent) => self.go_in().await,
+                Some(Due::Agent) => self.start_agent_if_trusted().await,
                 Some(Due::Process) => self.next_process().await,
-                None if self.phase.is_over() && !self.outbox.is_busy() => break,
+                None if self.phase.is_ended() && !self.outbox.is_busy() => break,
                 None => self.step().await,
             }
         }
         for message in self.commands.close() {
-            let _ = message.reply.send(self.answered(Err(over())));
+            let _ = message.reply.send(self.command_reply(Err(session_ended())));
         }
         self.phase != Phase::Lost
     }
@@ -170,7 +170,7 @@ impl Actor {
         self.end_breach();
         self.tend_answer();
         // Limits come first: a request that passes a limit must wait.
-        self.keep_limits();
+        self.enforce_limits();
         self.settle_raised();
         self.end_if_done();
         self.core.place_replies();
@@ -180,20 +180,20 @@ impl Actor {
     async fn step(&mut self) {
         let may_gather = self.core.journal.bytes() < GATHER_LIMIT;
         let deadline = self.deadline();
-        let relays = self.bridge.as_mut().filter(|_| may_gather && !self.phase.is_over());
+        let relays = self.bridge.as_mut().filter(|_| may_gather && !self.phase.is_ended());
         tokio::select! {
             biased;
             // This comes first: a client that has a reply must find that the work is done.
             result = self.outbox.committed() => self.committed(result),
             message = self.commands.recv() => match message {
-                Some(message) => self.hear(message).await,
+                Some(message) => self.receive(message).await,
                 None => self.abandoned(),
             },
             () = until(deadline) => self.deadline_passed().await,
             checked = self.core.checked() => self.answer_checked(checked).await,
-            said = said(relays, &mut self.supervisor, may_gather) => match said {
-                Said::Relayed(heard) => self.heard(heard),
-                Said::Happened(happening) => self.happened(happening).await,
+            activity = next_activity(relays, &mut self.supervisor, may_gather) => match activity {
+                AgentActivity::Relay(activity) => self.relay_activity(activity),
+                AgentActivity::Process(activity) => self.process_activity(activity).await,
             },
         }
     }
@@ -219,34 +219,38 @@ impl Actor {
         self.end_hooks(TurnFailure::Died, "the session ended");
         self.tend_hooks();
         self.withdraw_all("the session ended");
-        let summary = &self.core.book.record.summary;
+        let summary = &self.core.state.record.summary;
         let (session, agent) = (summary.id.as_str(), self.plan.agent.as_str());
         tracing::info!(session, agent, reason = reason.as_str(), error, "session ended");
         self.core.emit(SessionEnded { reason, error: error.map(Text::from) });
-        self.core.book.record.owner = None;
+        self.core.state.record.owner = None;
         self.fail_calls(None, ErrorCode::Conflict, "the session ended");
     }
 }
 
-enum Said {
+enum AgentActivity {
     /// Through a relay.
-    Relayed(Heard),
+    Relay(RelayActivity),
     /// On its own wire.
-    Happened(Happening),
+    Process(ProcessActivity),
 }
 
 /// What the agent sends next. If both sources are ready, the choice is random, so neither starves the
 /// other.
-async fn said(relays: Option<&mut Bridge>, supervisor: &mut Supervisor, may_gather: bool) -> Said {
+async fn next_activity(
+    relays: Option<&mut Bridge>,
+    supervisor: &mut Supervisor,
+    may_gather: bool,
+) -> AgentActivity {
     let relayed = async {
         match relays {
-            Some(relays) => Said::Relayed(relays.next().await),
+            Some(relays) => AgentActivity::Relay(relays.next().await),
             None => std::future::pending().await,
         }
     };
     tokio::select! {
-        said = relayed => said,
-        happening = supervisor.next(may_gather) => Said::Happened(happening),
+        activity = relayed => activity,
+        activity = supervisor.next(may_gather) => AgentActivity::Process(activity),
     }
 }
 

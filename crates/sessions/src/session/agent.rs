@@ -18,16 +18,16 @@ use agentwire_protocol::session::{McpServer, OnLimit};
 use agentwire_protocol::{AgentType, ErrorCode, GatewayError, Prompt, SessionConfig};
 use tokio::time::timeout;
 
-use self::own_rules::Question;
-use super::state::Wanted;
+use self::own_rules::OwnRulesCheck;
+use super::state::ExpectedConversation;
 use crate::budget::Budget;
-use crate::managed_files::{self, Found};
+use crate::managed_files::{self, OverridingFile};
 use crate::own_dirs;
 use crate::process::{Contain, Containment, Spawn, SpawnError, StdinPlan, prepare, resolve};
 use crate::settings::{AgentCommand, Settings};
-use crate::slow_fs::{look, unanswered};
+use crate::slow_fs::{access, unanswered};
 
-pub(super) use self::running::{Happening, Running, SCRATCH};
+pub(super) use self::running::{ProcessActivity, Running, SCRATCH};
 pub(super) use self::watch::Alarm;
 
 /// Pipe size for a process that ends by itself. Gemini (0.61.0) exits without waiting until its remaining
@@ -48,9 +48,13 @@ pub(crate) struct Origin {
 
 impl Origin {
     /// The conversation that the process must report it has opened.
-    pub(super) fn wanted(&self) -> Option<Wanted> {
+    pub(super) fn expected_conversation(&self) -> Option<ExpectedConversation> {
         let id = self.resume.clone()?;
-        Some(if self.fork { Wanted::Copy(id) } else { Wanted::Same(id) })
+        Some(if self.fork {
+            ExpectedConversation::Copy(id)
+        } else {
+            ExpectedConversation::Same(id)
+        })
     }
 }
 
@@ -62,7 +66,7 @@ pub(crate) struct Plan {
     pub(crate) contain: Arc<Contain>,
     pub(crate) settings: Arc<Settings>,
     /// Directories that are hidden from agents.
-    pub(crate) kept: Arc<own_dirs::Kept>,
+    pub(crate) pinned_dirs: Arc<own_dirs::PinnedDirs>,
     /// Replacements that the agent starts for MCP servers that the client hosts and the agent cannot reach.
     pub(crate) offers: BTreeMap<String, McpServer>,
     /// The budget that large lines are counted against.
@@ -169,11 +173,14 @@ impl Plan {
     }
 
     /// Files on this machine that let the agent run calls without asking.
-    pub(super) async fn unasked(&self, launch: &Launch) -> Result<Vec<Found>, GatewayError> {
+    pub(super) async fn unasked(
+        &self,
+        launch: &Launch,
+    ) -> Result<Vec<OverridingFile>, GatewayError> {
         let (dialect, env) = (self.dialect, launch.env.clone());
-        look(&working_directory(launch), move |here| {
+        access(&working_directory(launch), move |here| {
             drop(here);
-            managed_files::look(dialect, &env)
+            managed_files::find(dialect, &env)
         })
         .await
     }
@@ -188,11 +195,11 @@ impl Plan {
         let rules = self
             .dialect
             .own_rules()
-            .and_then(|own| Question::of(self.agent.as_str(), own, config, launch));
+            .and_then(|own| OwnRulesCheck::of(self.agent.as_str(), own, config, launch));
         let directory = working_directory(launch);
         let (wanted, looked) = (launch.program.clone(), directory.clone());
         let (dialect, config, env) = (self.dialect, config.clone(), launch.env.clone());
-        let found = look(&directory, move |here| {
+        let found = access(&directory, move |here| {
             drop(here);
             managed_files::check(dialect, &config, &env)?;
             rules.map_or(Ok(()), |rules| rules.check())?;
@@ -233,7 +240,7 @@ impl Plan {
             Stdin::Open | Stdin::Empty => None,
         };
         let closes = launch.stdin != Stdin::Open;
-        let data_dir = self.kept.data_dir(&self.settings);
+        let data_dir = self.pinned_dirs.data_dir(&self.settings);
         let runtime = self.settings.runtime_dir();
         let (mut spawn, files) = prepare(&launch, program, &runtime, data_dir).map_err(failed)?;
         if closes && text.is_none() {
@@ -247,11 +254,11 @@ impl Plan {
                 })
             });
         }
-        spawn.veil = self.kept.veil(&self.settings, self.agent, files.directory());
+        spawn.veil = self.pinned_dirs.veil(&self.settings, self.agent, files.directory());
         if self.is_namespace() {
-            self.kept.check(&self.settings)?;
+            self.pinned_dirs.check(&self.settings)?;
             // The directories may be moved before the keeper hides them, so the keeper checks again.
-            spawn.veil.known = self.kept.known(&spawn.veil);
+            spawn.veil.identities = self.pinned_dirs.identities(&spawn.veil);
         }
         self.check_visible(&spawn)?;
         let Ok(process) = timeout(START, self.contain.spawn(spawn)).await else {

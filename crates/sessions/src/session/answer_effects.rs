@@ -13,11 +13,11 @@ use serde::Deserialize;
 
 use super::actor::Actor;
 use super::answer_scope;
-use super::breach::Standing;
+use super::breach::CallPermission;
 use super::callers::NOBODY;
 use super::hooks::event_name;
+use super::pending_request::{Asker, PendingRequest};
 use super::policy::{OnDisk, Verdict};
-use super::raised::{Asker, Raised};
 use super::requests::asked;
 
 /// Hooks whose answers decide whether a call may run.
@@ -25,23 +25,23 @@ const CALL_HOOKS: [&str; 2] = ["PreToolUse", "PermissionRequest"];
 
 /// What an answer says beyond the one call.
 #[derive(Debug, Default)]
-pub(super) struct Widening {
+pub(super) struct AnswerEffects {
     /// The answer as the agent gets it.
     pub(super) settlement: Option<Settlement>,
     /// The same call gets the same answer from now on.
     pub(super) remember: bool,
     /// The call that a hook is about. `None` means the request itself.
-    call: Option<Raised>,
+    call: Option<PendingRequest>,
     /// Rules to keep for the session, and whether each one allows.
     rules: Vec<(String, bool)>,
     mode: Option<String>,
     /// What a hook decides about its call.
-    pub(super) standing: Option<Standing>,
+    pub(super) standing: Option<CallPermission>,
 }
 
 /// The input of a hook for a tool call.
 #[derive(Deserialize)]
-struct Told {
+struct ToolHookInput {
     hook_event_name: String,
     #[serde(default)]
     tool_name: Option<String>,
@@ -66,7 +66,7 @@ impl Actor {
     /// unread.
     pub(super) fn plain(
         &self,
-        raised: &Raised,
+        raised: &PendingRequest,
         settlement: &Settlement,
     ) -> Result<Settlement, GatewayError> {
         let own = settlement.hook_output.as_ref().filter(|_| settlement.behavior.is_none());
@@ -80,14 +80,14 @@ impl Actor {
 
     /// Judges what an answer would let run, and takes out what the gateway stores itself. An answer that a
     /// rule forbids is refused, and the request stays open.
-    pub(super) fn widening(
+    pub(super) fn answer_effects(
         &self,
-        raised: &Raised,
+        raised: &PendingRequest,
         settlement: &Settlement,
         answer: &Answer,
-    ) -> Result<Widening, GatewayError> {
+    ) -> Result<AnswerEffects, GatewayError> {
         if raised.asker != Asker::Agent {
-            return Ok(Widening::default());
+            return Ok(AnswerEffects::default());
         }
         match (raised.kind, answer) {
             (
@@ -95,21 +95,25 @@ impl Actor {
                 Answer::Allow { updated_input, updated_permissions, always },
             ) => {
                 if let Some(input) = updated_input {
-                    let changed = Raised { input: Some(input.clone()), ..raised.clone() };
+                    let changed = PendingRequest { input: Some(input.clone()), ..raised.clone() };
                     self.check_changed(raised, &changed)?;
                 }
                 let takes_updates = self.plan.dialect.capabilities().permission_updates;
-                let mut widening = Widening { remember: *always, ..Widening::default() };
-                let mut told = Settlement { remember: None, ..settlement.clone() };
+                let mut effects = AnswerEffects { remember: *always, ..AnswerEffects::default() };
+                let mut for_agent = Settlement { remember: None, ..settlement.clone() };
                 if let Some(list) = updated_permissions.as_ref().filter(|_| takes_updates) {
                     let list = PermissionUpdate::list(list)?;
-                    told.updated_permissions = self.updates(raised, &list, &mut widening)?;
+                    for_agent.updated_permissions = self.updates(raised, &list, &mut effects)?;
                 }
-                Ok(Widening { settlement: Some(told), ..widening })
+                Ok(AnswerEffects { settlement: Some(for_agent), ..effects })
             }
             (RequestKind::Permission, Answer::Deny { always, .. }) => {
-                let told = Settlement { remember: None, ..settlement.clone() };
-                Ok(Widening { settlement: Some(told), remember: *always, ..Widening::default() })
+                let for_agent = Settlement { remember: None, ..settlement.clone() };
+                Ok(AnswerEffects {
+                    settlement: Some(for_agent),
+                    remember: *always,
+                    ..AnswerEffects::default()
+                })
             }
             (RequestKind::Hook, Answer::Allow { .. } | Answer::HookOutput(_)) => {
                 self.hook_widening(raised, settlement, answer)
@@ -117,8 +121,8 @@ impl Actor {
             (RequestKind::Hook, Answer::Deny { .. }) if settlement.error.is_none() => {
                 let event = event_name(raised.input.as_ref());
                 let is_call = event.is_some_and(|event| CALL_HOOKS.contains(&event.as_str()));
-                let standing = is_call.then_some(Standing::Denied);
-                Ok(Widening { standing, ..Widening::default() })
+                let standing = is_call.then_some(CallPermission::Denied);
+                Ok(AnswerEffects { standing, ..AnswerEffects::default() })
             }
             (
                 RequestKind::Permission
@@ -127,28 +131,28 @@ impl Actor {
                 | RequestKind::Mcp
                 | RequestKind::Other,
                 _,
-            ) => Ok(Widening::default()),
+            ) => Ok(AnswerEffects::default()),
         }
     }
 
     /// Applies what the answer says for the rest of the session, after the agent got it. Returns the
     /// reasons to report.
-    pub(super) fn widen(
+    pub(super) fn apply_answer_effects(
         &mut self,
-        raised: &Raised,
-        widening: &Widening,
+        raised: &PendingRequest,
+        effects: &AnswerEffects,
         allow: bool,
     ) -> Vec<String> {
         let mut kept = Vec::new();
-        if widening.remember {
-            let call = widening.call.as_ref().unwrap_or(raised);
+        if effects.remember {
+            let call = effects.call.as_ref().unwrap_or(raised);
             kept.push(self.core.policy.remember(&asked(call), allow, &OnDisk));
         }
-        for (rule, allow) in &widening.rules {
+        for (rule, allow) in &effects.rules {
             let added = self.core.policy.add(rule, *allow);
             kept.push(added.unwrap_or_else(|why| why));
         }
-        if let Some(mode) = widening.mode.clone() {
+        if let Some(mode) = effects.mode.clone() {
             let change = Configure { permission_mode: Some(mode.clone()), ..Configure::default() };
             match self.configure(NOBODY, change) {
                 // The agent may ask again before it has confirmed the change.
@@ -160,7 +164,11 @@ impl Actor {
     }
 
     /// Refuses a changed call that a rule denies, or may deny although it did not before.
-    fn check_changed(&self, shown: &Raised, changed: &Raised) -> Result<(), GatewayError> {
+    fn check_changed(
+        &self,
+        shown: &PendingRequest,
+        changed: &PendingRequest,
+    ) -> Result<(), GatewayError> {
         let id = &changed.id;
         let forbidden = |why: String| {
             let message =
@@ -198,31 +206,31 @@ impl Actor {
 
     fn hook_widening(
         &self,
-        raised: &Raised,
+        raised: &PendingRequest,
         settlement: &Settlement,
         answer: &Answer,
-    ) -> Result<Widening, GatewayError> {
-        let told = raised.input.as_ref().and_then(|input| input.read::<Told>().ok());
-        let Some(told) = told else { return Ok(Widening::default()) };
-        let event = told.hook_event_name.as_str();
+    ) -> Result<AnswerEffects, GatewayError> {
+        let hook = raised.input.as_ref().and_then(|input| input.read::<ToolHookInput>().ok());
+        let Some(hook) = hook else { return Ok(AnswerEffects::default()) };
+        let event = hook.hook_event_name.as_str();
         let agent = self.plan.agent.as_str();
         let Reply::Output(output) = hooks::reply(agent, Some(event), answer.clone())? else {
-            return Ok(Widening::default());
+            return Ok(AnswerEffects::default());
         };
         let read = hooks::Output::read(&output)?;
         if !CALL_HOOKS.contains(&event) {
-            return Ok(Widening::default());
+            return Ok(AnswerEffects::default());
         }
         let (denies, allows) = (read.denies(), read.may_allow());
         let changed = read.updated_input().cloned();
-        let call = Raised {
+        let call = PendingRequest {
             kind: RequestKind::Permission,
-            tool_name: told.tool_name,
-            input: told.tool_input,
+            tool_name: hook.tool_name,
+            input: hook.tool_input,
             ..raised.clone()
         };
         let shown = call.clone();
-        let call = Raised { input: changed.clone().or(call.input), ..call };
+        let call = PendingRequest { input: changed.clone().or(call.input), ..call };
         if allows {
             self.check_limit()?;
         }
@@ -231,30 +239,30 @@ impl Actor {
         }
         // After `PreToolUse` the agent may still ask, and then that answer decides.
         let standing = match (denies, allows) {
-            (true, _) => Some(Standing::Denied),
-            (false, true) if event == "PermissionRequest" => Some(Standing::Allowed),
+            (true, _) => Some(CallPermission::Denied),
+            (false, true) if event == "PermissionRequest" => Some(CallPermission::Allowed),
             (false, _) => None,
         };
-        let mut widening = Widening { standing, ..Widening::default() };
-        let Some(updates) = read.updates() else { return Ok(widening) };
-        let rest = self.updates(&call, updates, &mut widening)?;
-        let told = Settlement {
+        let mut effects = AnswerEffects { standing, ..AnswerEffects::default() };
+        let Some(updates) = read.updates() else { return Ok(effects) };
+        let rest = self.updates(&call, updates, &mut effects)?;
+        let for_agent = Settlement {
             behavior: None,
             updated_input: None,
             updated_permissions: None,
             hook_output: Some(hooks::Output::with_updates(&output, rest)?),
             ..settlement.clone()
         };
-        Ok(Widening { settlement: Some(told), call: Some(call), ..widening })
+        Ok(AnswerEffects { settlement: Some(for_agent), call: Some(call), ..effects })
     }
 
     /// Takes out of a list of updates what the gateway stores itself: rules of this session and the mode.
     /// Returns the rest, which only Claude supports.
     fn updates(
         &self,
-        raised: &Raised,
+        raised: &PendingRequest,
         updates: &[PermissionUpdate],
-        widening: &mut Widening,
+        effects: &mut AnswerEffects,
     ) -> Result<Option<Json<'static>>, GatewayError> {
         // What was shown, and what would be shown now: a symlink may have changed since.
         let now = self.core.policy.always(&asked(raised), &OnDisk).suggestion;
@@ -270,7 +278,7 @@ impl Actor {
                     // "Always" means the call that was shown. The same text as a rule would allow more.
                     let are_shown = rules.iter().all(|rule| suggested.contains(rule));
                     if allow && !rules.is_empty() && are_shown {
-                        widening.remember = true;
+                        effects.remember = true;
                         continue;
                     }
                     if allow && self.callers.current().is_limited {
@@ -280,12 +288,12 @@ impl Actor {
                         let text = rule.text();
                         // Try on a copy whether the rule can be kept.
                         self.core.policy.clone().add(&text, allow).map_err(invalid)?;
-                        widening.rules.push((text, allow));
+                        effects.rules.push((text, allow));
                     }
                 }
                 Change::SetMode(mode) => {
                     let mode = mode.ok_or_else(|| invalid("setMode needs a mode"))?;
-                    widening.mode = Some(mode.to_owned());
+                    effects.mode = Some(mode.to_owned());
                 }
                 Change::Other => native.push(update.given()),
             }

@@ -11,10 +11,10 @@ use agentwire_protocol::{ErrorCode, GatewayError, Json, Settlement};
 use serde_json::Value;
 
 use super::hooks::event_name;
-use super::raised::Raised;
+use super::pending_request::PendingRequest;
 
 /// Refuses an answer that grants more than was requested. A denial grants nothing.
-pub(super) fn check(raised: &Raised, settlement: &Settlement) -> Result<(), GatewayError> {
+pub(super) fn check(raised: &PendingRequest, settlement: &Settlement) -> Result<(), GatewayError> {
     if settlement.behavior == Some(Behavior::Deny) || settlement.error.is_some() {
         return Ok(());
     }
@@ -29,7 +29,7 @@ pub(super) fn check(raised: &Raised, settlement: &Settlement) -> Result<(), Gate
 }
 
 /// The error for an answer that grants more than was requested.
-pub(super) fn beyond_asked(what: &str, raised: &Raised) -> GatewayError {
+pub(super) fn beyond_asked(what: &str, raised: &PendingRequest) -> GatewayError {
     let message = format!(
         "{what} may grant more than request {} asks for, which needs the scope admin; answer with \
          behavior, and with remember to keep the answer for the session",
@@ -39,7 +39,7 @@ pub(super) fn beyond_asked(what: &str, raised: &Raised) -> GatewayError {
 }
 
 /// The field of an answer in the agent's own form that is more than an answer.
-fn beyond(raised: &Raised, settlement: &Settlement) -> Option<String> {
+fn beyond(raised: &PendingRequest, settlement: &Settlement) -> Option<String> {
     let output = settlement.hook_output.as_ref();
     match raised.kind {
         RequestKind::Permission => output.map(|_| "hookOutput".to_owned()),
@@ -60,7 +60,7 @@ fn beyond(raised: &Raised, settlement: &Settlement) -> Option<String> {
 }
 
 /// Whether these are rules that the request itself suggests, for this session only.
-fn are_suggested(updates: &Json<'_>, raised: &Raised) -> bool {
+fn are_suggested(updates: &Json<'_>, raised: &PendingRequest) -> bool {
     let Ok(updates) = PermissionUpdate::list(updates) else { return false };
     let suggested = raised.suggestions.as_ref().map(suggested_rules).unwrap_or_default();
     updates.iter().all(|update| update.only_adds(&suggested))

@@ -14,11 +14,11 @@ use agentwire_protocol::{EventKind, GatewayError, Text};
 
 use super::actor::Actor;
 use super::core::Core;
+use super::pending_request::PendingRequest;
 use super::policy::{OnDisk, Verdict};
-use super::raised::Raised;
 use super::requests::asked;
 use super::state::OPEN_LIMIT;
-use crate::managed_files::Found;
+use crate::managed_files::OverridingFile;
 use crate::process::TreeSignal;
 
 /// Something that the agent did but must not do.
@@ -43,10 +43,10 @@ impl Breach {
     }
 
     /// A call ran although nobody allowed it.
-    fn unallowed(tool_id: &str, standing: Standing) -> Self {
+    fn unallowed(tool_id: &str, standing: CallPermission) -> Self {
         let how = match standing {
-            Standing::Denied => "though it was denied",
-            Standing::Allowed | Standing::Unanswered => {
+            CallPermission::Denied => "though it was denied",
+            CallPermission::Allowed | CallPermission::Unanswered => {
                 "without waiting for an answer to its permission request"
             }
         };
@@ -57,7 +57,7 @@ impl Breach {
 
 /// The decision about a call's permission. No entry means that nobody asked, or that the policy allows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum CallPermission {
     /// A rule or a client allowed it. If a call has several requests, one that is allowed is enough.
     Allowed,
     /// A rule, a client or the gateway denied it.
@@ -68,8 +68,8 @@ pub(super) enum Standing {
 
 /// The calls of a turn, as far as it matters whether they may run.
 #[derive(Debug, Default)]
-pub(super) struct Calls {
-    standing: BTreeMap<String, Standing>,
+pub(super) struct CallPermissions {
+    standing: BTreeMap<String, CallPermission>,
     ran: BTreeSet<String>,
 }
 
@@ -85,45 +85,45 @@ impl Core {
             EventKind::ToolCompleted(done) if done.success || done.exit_code.is_some() => {
                 self.has_run(&done.tool_id.decode(), true);
             }
-            EventKind::TurnStarted(_) => self.calls = Calls::default(),
+            EventKind::TurnStarted(_) => self.calls = CallPermissions::default(),
             _ => {}
         }
     }
 
     fn watch_settled(&mut self, request_id: &str, by: SettledBy, outcome: RequestOutcome) {
-        let Some(raised) = self.book.requests.get(request_id) else { return };
+        let Some(raised) = self.state.requests.get(request_id) else { return };
         let (RequestKind::Permission, Some(tool)) = (raised.kind, &raised.tool_use_id) else {
             return;
         };
         let standing = match outcome {
-            RequestOutcome::Allowed => Standing::Allowed,
-            RequestOutcome::Denied if by != SettledBy::Agent => Standing::Denied,
+            RequestOutcome::Allowed => CallPermission::Allowed,
+            RequestOutcome::Denied if by != SettledBy::Agent => CallPermission::Denied,
             // The policy would have allowed it anyway.
             _ if self.is_allowed_by_policy(raised) => return,
             RequestOutcome::Denied
             | RequestOutcome::Answered
             | RequestOutcome::Withdrawn
-            | RequestOutcome::Resolved => Standing::Unanswered,
+            | RequestOutcome::Resolved => CallPermission::Unanswered,
         };
         let tool = tool.clone();
         self.stands(&tool, standing);
     }
 
-    fn is_allowed_by_policy(&self, raised: &Raised) -> bool {
+    fn is_allowed_by_policy(&self, raised: &PendingRequest) -> bool {
         matches!(self.policy.decide(&asked(raised), &OnDisk), Verdict::Allow(_))
     }
 
-    pub(super) fn stands(&mut self, tool: &str, standing: Standing) {
+    pub(super) fn stands(&mut self, tool: &str, standing: CallPermission) {
         let known = &mut self.calls.standing;
         let is_new = !known.contains_key(tool);
         let counts = match standing {
-            Standing::Allowed => true,
-            Standing::Denied => known.get(tool) != Some(&Standing::Allowed),
-            Standing::Unanswered => is_new,
+            CallPermission::Allowed => true,
+            CallPermission::Denied => known.get(tool) != Some(&CallPermission::Allowed),
+            CallPermission::Unanswered => is_new,
         };
         if counts && (!is_new || known.len() < OPEN_LIMIT) {
             known.insert(tool.to_owned(), standing);
-        } else if is_new && standing == Standing::Unanswered {
+        } else if is_new && standing == CallPermission::Unanswered {
             // There are too many to watch, so assume that it will run.
             self.breach(Breach::unallowed(tool, standing));
         }
@@ -133,11 +133,13 @@ impl Core {
     /// denial, so it proves only that a call ran which nobody denied.
     pub(super) fn has_run(&mut self, tool: &str, is_sure: bool) {
         match self.calls.standing.get(tool).copied() {
-            Some(standing @ Standing::Unanswered) => self.ran_unallowed(tool, standing),
-            Some(standing @ Standing::Denied) if is_sure => self.ran_unallowed(tool, standing),
+            Some(standing @ CallPermission::Unanswered) => self.ran_unallowed(tool, standing),
+            Some(standing @ CallPermission::Denied) if is_sure => {
+                self.ran_unallowed(tool, standing)
+            }
             // The call is done, so make room for others.
-            Some(Standing::Allowed) => drop(self.calls.standing.remove(tool)),
-            Some(Standing::Denied) => {}
+            Some(CallPermission::Allowed) => drop(self.calls.standing.remove(tool)),
+            Some(CallPermission::Denied) => {}
             None if self.calls.ran.len() < OPEN_LIMIT => {
                 self.calls.ran.insert(tool.to_owned());
             }
@@ -145,20 +147,20 @@ impl Core {
         }
     }
 
-    fn ran_unallowed(&mut self, tool: &str, standing: Standing) {
+    fn ran_unallowed(&mut self, tool: &str, standing: CallPermission) {
         self.calls.standing.remove(tool);
         self.breach(Breach::unallowed(tool, standing));
     }
 
     /// A permission is requested. A call that has already run can no longer be allowed.
-    pub(super) fn watch_raised(&mut self, raised: &Raised) {
+    pub(super) fn watch_raised(&mut self, raised: &PendingRequest) {
         if raised.kind == RequestKind::Permission
             && let Some(tool) = raised.tool_use_id.as_deref()
             && self.calls.ran.contains(tool)
             && !self.is_allowed_by_policy(raised)
         {
             self.calls.ran.remove(tool);
-            self.breach(Breach::unallowed(tool, Standing::Unanswered));
+            self.breach(Breach::unallowed(tool, CallPermission::Unanswered));
         }
     }
 }
@@ -190,11 +192,11 @@ pub(super) fn failed<'a>(completed: &mut TurnCompleted<'a>, message: &str) -> Tu
 impl Actor {
     /// Looks for files on this machine that let the agent run calls which the session's mode would ask
     /// about.
-    pub(super) async fn look_at_machine(&mut self) -> Result<(), GatewayError> {
+    pub(super) async fn find_overriding_files(&mut self) -> Result<(), GatewayError> {
         if !self.plan.dialect.machine_files().is_empty() {
             let launch = self.plan.launch(&self.config, self.supervisor.origin(), None, None)?;
             let found = self.plan.unasked(&launch).await?;
-            self.warnings = found.iter().map(Found::warning).collect();
+            self.warnings = found.iter().map(OverridingFile::warning).collect();
             self.warn_of_machine();
         }
         Ok(())
@@ -220,7 +222,7 @@ impl Actor {
             }
             self.phase.fail(message);
             self.supervisor.signal(TreeSignal::Kill);
-        } else if self.core.book.record.open.turn.is_some() && self.core.cut.is_none() {
+        } else if self.core.state.record.open.turn.is_some() && self.core.cut.is_none() {
             self.cut_off(TurnFailure::Error, message);
         }
     }

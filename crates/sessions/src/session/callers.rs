@@ -7,7 +7,7 @@ use agentwire_protocol::Call;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::{Answered, Client};
+use super::{Client, CommandReply};
 
 pub(super) const NOBODY: Call = Call(0);
 
@@ -21,19 +21,19 @@ pub(super) struct Callers {
 
 #[derive(Debug)]
 struct Caller {
-    reply: oneshot::Sender<Answered>,
+    reply: oneshot::Sender<CommandReply>,
     deadline: Instant,
 }
 
 impl Callers {
-    pub(super) fn add(&mut self, reply: oneshot::Sender<Answered>, deadline: Instant) -> Call {
+    pub(super) fn add(&mut self, reply: oneshot::Sender<CommandReply>, deadline: Instant) -> Call {
         self.last += 1;
         self.waiting.insert(self.last, Caller { reply, deadline });
         Call(self.last)
     }
 
     /// Removes the caller and returns its reply channel.
-    pub(super) fn take(&mut self, call: Call) -> Option<oneshot::Sender<Answered>> {
+    pub(super) fn take(&mut self, call: Call) -> Option<oneshot::Sender<CommandReply>> {
         self.waiting.remove(&call.0).map(|waiting| waiting.reply)
     }
 

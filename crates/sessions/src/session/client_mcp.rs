@@ -12,26 +12,26 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::actor::Actor;
 use super::callers::NOBODY;
 use super::core::Effect;
-use super::raised::{Asker, Raised};
+use super::pending_request::{Asker, PendingRequest};
 use crate::blocking::blocking_if_long;
-use crate::bridge::Heard;
+use crate::bridge::RelayActivity;
 
 /// The query with which a client's server sends a message first.
 pub(super) const MCP_MESSAGE: &str = "mcpMessage";
 
 impl Actor {
-    pub(super) fn heard(&mut self, heard: Heard) {
+    pub(super) fn relay_activity(&mut self, activity: RelayActivity) {
         self.core.journal.tick();
         let Some(bridge) = &mut self.bridge else { return };
-        match heard {
-            Heard::Opened { connection, to } => bridge.opened(connection, to),
-            Heard::Closed { connection } => {
+        match activity {
+            RelayActivity::Opened { connection, to } => bridge.opened(connection, to),
+            RelayActivity::Closed { connection } => {
                 for request in bridge.closed(connection) {
                     self.no_longer_asked(&request, "the agent ended the MCP server");
                 }
             }
-            Heard::Message { connection, message, room, share } => {
-                self.outbox.hold(share);
+            RelayActivity::Message { connection, message, room, share } => {
+                self.outbox.hold_share(share);
                 let size = message.get().len();
                 self.load = self.load.max(size);
                 blocking_if_long(size, || {
@@ -52,7 +52,7 @@ impl Actor {
             name: Some(Text::from(server)),
             ..RequestRaised::new(id.as_str(), RequestKind::Mcp, Some(message))
         };
-        self.core.ask(request, Asker::Relay);
+        self.core.raise_request(request, Asker::Relay);
         self.wait_for_answer(&id);
         if self.phase.is_ending() {
             self.deny_messages("the session was stopped");
@@ -62,7 +62,7 @@ impl Actor {
     /// Withdraws the request that this message cancels, if it cancels one.
     fn cancel(&mut self, connection: u64, message: &Json<'_>) {
         let (Some(id), Some(bridge)) = (mcp::cancelled(message), &self.bridge) else { return };
-        let requests = &self.core.book.requests;
+        let requests = &self.core.state.requests;
         let is_meant = |request: &&str| {
             let input = requests.get(*request).and_then(|raised| raised.input.as_ref());
             input.and_then(mcp::awaited).is_some_and(|awaited| awaited == id)
@@ -74,7 +74,7 @@ impl Actor {
     }
 
     fn no_longer_asked(&mut self, request: &str, reason: &str) {
-        if let Some(raised) = self.core.book.requests.get(request).cloned() {
+        if let Some(raised) = self.core.state.requests.get(request).cloned() {
             let by = SettledBy::Agent;
             self.close(&raised, RequestOutcome::Withdrawn, by, Some(reason), None);
         }
@@ -82,14 +82,14 @@ impl Actor {
 
     pub(super) fn settle_message(
         &mut self,
-        raised: &Raised,
+        raised: &PendingRequest,
         answer: &Answer,
     ) -> Result<(), GatewayError> {
         if let Some(bridge) = &self.bridge {
             bridge.asker(&raised.id).map_or(Ok(()), |connection| bridge.has_room(connection))?;
         }
         self.message_answered(raised, answer.clone())?;
-        if matches!(answer, Answer::Deny { interrupt: true, .. }) && self.core.book.is_busy() {
+        if matches!(answer, Answer::Deny { interrupt: true, .. }) && self.core.state.is_busy() {
             self.tape.command(
                 NOBODY,
                 &Command::Interrupt { cancel_queued: false },
@@ -103,7 +103,7 @@ impl Actor {
     /// Sends the agent the answer to its message. A notification has no answer.
     pub(super) fn message_answered(
         &mut self,
-        raised: &Raised,
+        raised: &PendingRequest,
         answer: Answer,
     ) -> Result<(), GatewayError> {
         let response = mcp::response(raised.input.as_ref(), answer)?;

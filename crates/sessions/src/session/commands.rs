@@ -20,9 +20,9 @@ use super::client_mcp::MCP_MESSAGE;
 use super::commit::storage;
 use super::core::{Change, Effect, approval};
 use super::hooks::add;
+use super::pending_prompt::PendingPrompt;
+use super::pending_request::PendingRequest;
 use super::phase::{Phase, Stop};
-use super::queued_prompt::Entry;
-use super::raised::Raised;
 use super::structured::Structured;
 use crate::process::TreeSignal;
 
@@ -59,14 +59,14 @@ impl Actor {
             }
             // The next minute is too far away to wait for an answer.
             Command::Query { .. } | Command::Rewind { .. }
-                if self.trusting.rests_until().is_some() =>
+                if self.trust_gate.rests_until().is_some() =>
             {
                 let agent = self.plan.agent.as_str();
                 let message = format!("{agent} has not started yet; it starts in the next minute");
                 Err(GatewayError::new(ErrorCode::Conflict, message))
             }
             Command::Configure(_) | Command::Query { .. } | Command::Rewind { .. }
-                if self.trusting.is_waiting() =>
+                if self.trust_gate.is_waiting() =>
             {
                 self.wait_for_trust(call, command)
             }
@@ -84,7 +84,7 @@ impl Actor {
 
     /// Accepts a prompt. While a turn runs, the prompt waits for its end, unless `delivery` says otherwise.
     pub(super) fn prompt(&mut self, call: Call, mut prompt: Prompt) -> Result<(), GatewayError> {
-        if let Some(id) = prompt.message_id.as_ref().filter(|id| self.prompts.has_taken(id)) {
+        if let Some(id) = prompt.message_id.as_ref().filter(|id| self.prompts.was_accepted(id)) {
             let reply = PromptResult { message_id: id.clone(), repeated: true };
             self.core.answer(call, Ok(Json::of(&reply)));
             return Ok(());
@@ -95,40 +95,52 @@ impl Actor {
         check_prompt(&prompt, self.plan.agent, self.plan.dialect)?;
         let id = prompt.message_id.clone().unwrap_or_else(|| Uuid::new_v4().to_string());
         prompt.message_id = Some(id.clone());
-        if self.trusting.is_waiting() {
+        if self.trust_gate.is_waiting() {
             self.wait_for_trust(call, Command::Prompt(prompt))?;
         } else {
-            self.take_on(call, Entry::from(prompt))?;
+            self.accept_prompt(call, PendingPrompt::from(prompt))?;
         }
         // Only here, because the key must be new.
-        self.outbox.keep((self.prompt_key(&id), String::new()));
+        self.outbox.store_key((self.prompt_key(&id), String::new()));
         self.prompts.take(id, self.outbox.undurable());
         Ok(())
     }
 
     /// Gives a prompt to the agent, unless a limit is reached.
-    pub(super) fn take_on(&mut self, call: Call, entry: Entry) -> Result<(), GatewayError> {
+    pub(super) fn accept_prompt(
+        &mut self,
+        call: Call,
+        pending: PendingPrompt,
+    ) -> Result<(), GatewayError> {
         let reached = self
             .limits
-            .reached(&self.core.book)
-            .filter(|_| self.core.book.record.open.turn.is_none() && !self.core.book.is_busy());
+            .reached(&self.core.state)
+            .filter(|_| self.core.state.record.open.turn.is_none() && !self.core.state.is_busy());
         match reached {
-            Some(reached) => self.hold(call, entry, reached),
-            None => self.offer(call, entry),
+            Some(reached) => self.hold(call, pending, reached),
+            None => self.offer(call, pending),
         }
     }
 
     /// Gives a prompt to the agent, once no answer is pending that may be rejected.
-    pub(super) fn deliver(&mut self, call: Call, entry: Entry) -> Result<(), GatewayError> {
+    pub(super) fn deliver(
+        &mut self,
+        call: Call,
+        pending: PendingPrompt,
+    ) -> Result<(), GatewayError> {
         match self.answers_first() {
-            true => self.wait_for_turn(call, entry),
-            false => self.deliver_now(call, entry),
+            true => self.wait_for_turn(call, pending),
+            false => self.deliver_now(call, pending),
         }
     }
 
     /// Gives a prompt to the agent, with the text that the gateway adds.
-    pub(super) fn deliver_now(&mut self, call: Call, entry: Entry) -> Result<(), GatewayError> {
-        let Entry { mut prompt, is_queued, .. } = entry;
+    pub(super) fn deliver_now(
+        &mut self,
+        call: Call,
+        pending: PendingPrompt,
+    ) -> Result<(), GatewayError> {
+        let PendingPrompt { mut prompt, is_queued, .. } = pending;
         let text = prompt.text.clone();
         if let Some(structured) = &self.core.structured {
             add(&mut prompt, None, Some(structured.request()));
@@ -143,17 +155,17 @@ impl Actor {
         let capabilities = self.plan.dialect.capabilities();
         // If the agent has one queue for everything, such a prompt may just as well start the next turn.
         let steers = prompt.delivery == Some(agentwire_protocol::command::Delivery::Steer)
-            && self.core.book.record.open.turn.is_some()
+            && self.core.state.record.open.turn.is_some()
             && !capabilities.folds_prompts;
-        let waits = self.core.book.is_busy();
+        let waits = self.core.state.is_busy();
         // The turn may start within the command, and then keeps the promise.
         if !steers {
-            self.core.book.promise(&id);
+            self.core.state.promise(&id);
         }
-        let title = self.core.book.record.summary.title.clone();
+        let title = self.core.state.record.summary.title.clone();
         // Set it before the turn starts, so that text added to the prompt does not become the title.
         if !steers {
-            self.core.book.entitle(&text);
+            self.core.state.entitle(&text);
         }
         self.core.accept_with(call, taken(&id));
         let done = self.tape.command(call, &Command::Prompt(prompt), &mut self.core);
@@ -161,8 +173,8 @@ impl Actor {
             self.core.forget_acceptance(call);
         }
         if done.is_err() && !steers {
-            self.core.book.keep_promise(&id);
-            self.core.book.record.summary.title = title;
+            self.core.state.keep_promise(&id);
+            self.core.state.record.summary.title = title;
         }
         done?;
         self.touch();
@@ -183,17 +195,18 @@ impl Actor {
 
     /// Asks the store, on a thread that may block, whether a prompt with this id was accepted before.
     pub(super) async fn recall(&mut self, id: Option<&str>) -> Result<(), GatewayError> {
-        let Some(id) = id.filter(|id| !self.phase.is_over() && !self.prompts.has_taken(id)) else {
+        let Some(id) = id.filter(|id| !self.phase.is_ended() && !self.prompts.was_accepted(id))
+        else {
             return Ok(());
         };
         let key = self.prompt_key(id);
-        let found = self.outbox.log().ask(move |store| store.remembered(&key)).await;
+        let found = self.outbox.log().read_store(move |store| store.remembered(&key)).await;
         self.prompts.recall(found.map_err(|error| storage(&error))?.map(|_| id.to_owned()));
         Ok(())
     }
 
     fn prompt_key(&self, id: &str) -> String {
-        prompt_key(&self.core.book.record.summary.id, id)
+        prompt_key(&self.core.state.record.summary.id, id)
     }
 
     /// Stops the turn. Its pending requests are denied first, because an agent may ignore the interrupt
@@ -202,12 +215,14 @@ impl Actor {
         self.interrupt_hooks("the turn was interrupted");
         self.fail_waiting(TurnFailure::Interrupted, "the turn was interrupted");
         self.deny_all("the turn was interrupted");
-        self.go_on();
+        self.unpause();
         let ours = self.core.structured.iter().flat_map(Structured::waiting);
-        let waiting: Vec<String> = self.core.book.waiting().chain(ours).cloned().collect();
+        let waiting: Vec<String> = self.core.state.waiting().chain(ours).cloned().collect();
         // A denied limit has already cut the turn off.
         let is_cut = self.core.cut.is_some() && !cancel_queued;
-        if !self.interrupt_answer("the turn was interrupted") && self.core.book.is_busy() && !is_cut
+        if !self.interrupt_answer("the turn was interrupted")
+            && self.core.state.is_busy()
+            && !is_cut
         {
             self.tape.command(NOBODY, &Command::Interrupt { cancel_queued }, &mut self.core)?;
             self.escalate();
@@ -218,7 +233,7 @@ impl Actor {
             self.cancel_waiting();
             // An agent with its own queue reports later what it has dropped.
             let is_asked = self.plan.dialect.capabilities().folds_prompts;
-            let still = |id: &String| self.core.book.waiting().any(|waiting| waiting == id);
+            let still = |id: &String| self.core.state.waiting().any(|waiting| waiting == id);
             let (cancelled, queued): (Vec<_>, Vec<_>) =
                 result.still_queued.into_iter().partition(|id| is_asked || !still(id));
             result = InterruptResult { still_queued: queued, cancelled: Some(cancelled) };
@@ -229,15 +244,15 @@ impl Actor {
 
     /// Ends the session, including work and requests in the background.
     fn stop(&mut self, call: Call) -> Result<(), GatewayError> {
-        let asks = |raised: &Raised| {
+        let asks = |raised: &PendingRequest| {
             matches!(raised.kind, RequestKind::Permission | RequestKind::Question)
         };
-        let book = &mut self.core.book;
+        let state = &mut self.core.state;
         // A session that a client stops has ended for good. One that the gateway stops may continue later.
         if self.callers.current().name.is_some() {
-            book.record.client = None;
+            state.record.client = None;
         }
-        let is_cut = !book.record.open.agents.is_empty() || book.requests.values().any(asks);
+        let is_cut = !state.record.open.agents.is_empty() || state.requests.values().any(asks);
         self.stop_as(call, is_cut)
     }
 
@@ -246,9 +261,9 @@ impl Actor {
         self.end_hooks(TurnFailure::Interrupted, "the session was stopped");
         self.deny_all("the session was stopped");
         self.deny_messages("the session was stopped");
-        self.go_on();
+        self.unpause();
         self.prompts.clear_queue();
-        let reason = if self.core.book.is_busy() || waits || is_cut {
+        let reason = if self.core.state.is_busy() || waits || is_cut {
             SessionEndReason::Cancelled
         } else {
             SessionEndReason::Completed
@@ -285,8 +300,8 @@ impl Actor {
     /// Ends the session if no more work can come and all its work is done.
     pub(super) fn end_if_done(&mut self) {
         let answers = self.core.structured.as_ref().is_some_and(Structured::has_waiting);
-        let waits = self.prompts.has_waiting() || self.trusting.has_prompt() || answers;
-        let is_done = !self.core.book.is_busy() && !waits && !self.core.hooks.hold_something();
+        let waits = self.prompts.has_waiting() || self.trust_gate.has_prompt() || answers;
+        let is_done = !self.core.state.is_busy() && !waits && !self.core.hooks.hold_something();
         if self.phase != Phase::Finishing || !is_done {
             return;
         }
@@ -302,7 +317,7 @@ impl Actor {
 
     pub(super) fn configure(&mut self, call: Call, change: Configure) -> Result<(), GatewayError> {
         let command = Command::Configure(change.clone());
-        self.core.changes.push(Change { call, change, is_taken: false, is_told: false });
+        self.core.changes.push(Change { call, change, is_taken: false, is_reported: false });
         let asked = self.tape.command(call, &command, &mut self.core);
         if asked.is_err() {
             self.core.changes.retain(|change| change.call != call);
@@ -317,7 +332,7 @@ impl Actor {
             self.core.changes.extract_if(.., |change| change.is_taken).collect();
         for taken in taken {
             // The agent's own mode may stay as it was.
-            if let Some(mode) = taken.untold() {
+            if let Some(mode) = taken.unreported() {
                 let told = StatusChanged::new(Status::Mode).message(Text::fixed(mode.as_str()));
                 self.core.emit(told.details(approval(mode)));
             }
@@ -343,7 +358,7 @@ impl Actor {
         if let Some(tokens) = change.max_thinking_tokens {
             self.config.max_thinking_tokens = tokens.or(self.first.max_thinking_tokens);
         }
-        let record = &mut self.core.book.record;
+        let record = &mut self.core.state.record;
         record.config = self.config.kept();
         record.summary.approval_mode = match &self.config.permission_mode {
             Some(_) => Some(self.core.policy.mode()),
@@ -353,7 +368,7 @@ impl Actor {
         if let Some(model) = change.model.clone().flatten() {
             record.summary.model = Some(model);
         }
-        self.core.book.changed = true;
+        self.core.state.changed = true;
     }
 
     fn needs_process(&self) -> Result<(), GatewayError> {

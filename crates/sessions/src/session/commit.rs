@@ -6,7 +6,7 @@ use agentwire_dialects::tape::Signal;
 use agentwire_protocol::{ErrorCode, GatewayError};
 use tokio::sync::oneshot;
 
-use super::Answered;
+use super::CommandReply;
 use super::actor::{Actor, Refusal};
 use super::core::{Effect, Reply};
 use super::supervisor::Due;
@@ -26,24 +26,26 @@ impl Actor {
             return self.outbox.release();
         }
         let batch = self.core.journal.take();
-        let record = &mut self.core.book.record;
+        let record = &mut self.core.state.record;
         record.summary.last_seq = self.core.journal.last();
         record.summary.updated_at = self.core.journal.timestamp().to_owned();
         let record = record.clone();
-        self.core.book.changed = false;
+        self.core.state.changed = false;
         let (replies, effects) = self.take_replies();
         self.outbox.submit(batch, record, replies, effects);
     }
 
     /// Separates the replies from the other effects: replies are sent before anyone sees a later event.
-    fn take_replies(&mut self) -> (Vec<(oneshot::Sender<Answered>, Answered)>, Vec<Effect>) {
+    fn take_replies(
+        &mut self,
+    ) -> (Vec<(oneshot::Sender<CommandReply>, CommandReply)>, Vec<Effect>) {
         let (mut replies, mut others) = (Vec::new(), Vec::new());
         for effect in std::mem::take(&mut self.core.effects) {
             match effect {
                 Effect::Reply(Reply { call, result, after }) => {
                     let last_seq = after.unwrap_or(self.core.journal.last());
                     let caller = self.callers.take(call);
-                    replies.extend(caller.zip(Some(Answered { reply: result, last_seq })));
+                    replies.extend(caller.zip(Some(CommandReply { reply: result, last_seq })));
                 }
                 effect @ (Effect::Write(_)
                 | Effect::CloseStdin
@@ -78,18 +80,18 @@ impl Actor {
     }
 
     pub(super) fn committed(&mut self, result: Result<(), StoreError>) {
-        let landed = self.outbox.landed();
+        let batch = self.outbox.take_committed();
         match result {
             Ok(()) => {
-                let figures = self.outbox.log().figures();
-                figures.events.of(self.plan.agent).add(landed.events);
-                figures.bytes.of(self.plan.agent).add(landed.bytes);
-                landed.effects.into_iter().for_each(|effect| self.act(effect));
+                let metrics = self.outbox.log().metrics();
+                metrics.events.of(self.plan.agent).add(batch.events);
+                metrics.bytes.of(self.plan.agent).add(batch.bytes);
+                batch.effects.into_iter().for_each(|effect| self.act(effect));
             }
             // The log belongs to another owner, or cannot be written at all. Nothing may continue
             // unrecorded.
             Err(error) => {
-                let session = self.core.book.record.summary.id.as_str();
+                let session = self.core.state.record.summary.id.as_str();
                 tracing::error!(session, %error, "session lost: failed to write its log");
                 self.phase.lose();
                 self.supervisor.end();
@@ -100,7 +102,7 @@ impl Actor {
                 self.fail_calls(None, error.code, &error.message);
                 // What cannot be stored must not be retried.
                 let _ = self.core.journal.take();
-                self.core.book.changed = false;
+                self.core.state.changed = false;
                 self.core.raised.clear();
                 self.outbox.close();
             }
@@ -130,7 +132,7 @@ impl Actor {
     }
 
     /// Drops what was to be sent to the agent before it was told to stop: it must not arrive afterwards.
-    pub(super) fn take_back(&mut self) {
+    pub(super) fn drop_unsent(&mut self) {
         let stays = |effect: &Effect| !matches!(effect, Effect::Write(_) | Effect::Start);
         self.core.effects.retain(stays);
         self.outbox.retain(stays);

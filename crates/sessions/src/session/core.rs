@@ -13,14 +13,14 @@ use agentwire_protocol::{
     ApprovalMode, Call, Configure, ErrorCode, EventKind, GatewayError, Json, Text,
 };
 
-use super::breach::{Breach, Calls, described, failed};
+use super::breach::{Breach, CallPermissions, described, failed};
 use super::callers::NOBODY;
 use super::hooks::Hooks;
 use super::journal::Journal;
+use super::pending_request::{Asker, PendingRequest};
 use super::policy::{Always, OnDisk, Policy, Verdict};
-use super::raised::{Asker, Raised};
 use super::requests::asked;
-use super::state::Book;
+use super::state::DerivedState;
 use super::structured::Structured;
 use crate::metrics::Tally;
 
@@ -52,13 +52,13 @@ pub(super) struct Reply {
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) journal: Journal,
-    pub(crate) book: Book,
+    pub(crate) state: DerivedState,
     pub(super) hooks: Hooks,
     /// The answer format that the gateway enforces.
     pub(super) structured: Option<Structured>,
     pub(super) effects: Vec<Effect>,
     /// Requests raised since the last look.
-    pub(super) raised: Vec<Raised>,
+    pub(super) raised: Vec<PendingRequest>,
     /// Calls that the agent has shown to the gateway's own hook since the last look.
     pub(super) judged: Vec<Judged>,
     /// Decides about the calls of this session, whether the agent asks for them or not.
@@ -70,11 +70,11 @@ pub(crate) struct Core {
     /// Why the gateway cut the turn off, if it did. The agent only knows that it was interrupted.
     pub(super) cut: Option<(TurnFailure, String)>,
     pub(super) failure: Option<(TurnFailure, String)>,
-    pub(super) calls: Calls,
+    pub(super) calls: CallPermissions,
     /// What the agent did that it must not do. The turn fails for it.
     pub(super) breach: Option<Breach>,
     /// How the process ended. Set while the consequences of its end are reported.
-    pub(super) epitaph: Option<Epitaph>,
+    pub(super) process_end: Option<ProcessEnd>,
     /// What callers get instead of the agent's own answer, once the agent has accepted what they sent.
     acceptances: BTreeMap<u64, Json<'static>>,
     /// Changes that the agent was asked for. They apply once it has accepted them.
@@ -87,24 +87,24 @@ pub(crate) struct Core {
 
 /// How a process ended, for the turns that end with it. Their own wire does not say.
 #[derive(Debug)]
-pub(super) struct Epitaph {
+pub(super) struct ProcessEnd {
     /// How it ended, with its last stderr output, or why the gateway ended it.
     pub(super) text: String,
     /// Only its last stderr output.
-    pub(super) words: Option<String>,
+    pub(super) stderr: Option<String>,
     pub(super) is_cut: bool,
     /// It never sent anything on its wire.
     pub(super) is_mute: bool,
 }
 
-impl Epitaph {
+impl ProcessEnd {
     /// Adds the last stderr output to the error of a caller that waited for the agent's answer.
-    fn worded(&self, mut error: GatewayError) -> GatewayError {
-        if let Some(words) = &self.words
+    fn with_stderr(&self, mut error: GatewayError) -> GatewayError {
+        if let Some(stderr) = &self.stderr
             && error.code == ErrorCode::AgentFailed
-            && !error.message.contains(words)
+            && !error.message.contains(stderr)
         {
-            error.message = format!("{}: {words}", error.message);
+            error.message = format!("{}: {stderr}", error.message);
         }
         error
     }
@@ -119,8 +119,8 @@ impl Epitaph {
                 failed.error = Text::from(self.text.clone());
             }
             TurnFailure::Error if self.is_mute => {
-                if let Some(words) = &self.words {
-                    failed.error = Text::from(format!("{}: {words}", failed.error.decode()));
+                if let Some(stderr) = &self.stderr {
+                    failed.error = Text::from(format!("{}: {stderr}", failed.error.decode()));
                 }
             }
             TurnFailure::Interrupted
@@ -161,14 +161,16 @@ pub(super) struct Change {
     pub(super) change: Configure,
     pub(super) is_taken: bool,
     /// An event has reported the approval mode that it sets.
-    pub(super) is_told: bool,
+    pub(super) is_reported: bool,
 }
 
 impl Change {
     /// The gateway's mode that this change sets, if no event has reported it. An agent's own mode name
     /// takes precedence.
-    pub(super) fn untold(&self) -> Option<ApprovalMode> {
-        self.change.approval_mode.filter(|_| !self.is_told && self.change.permission_mode.is_none())
+    pub(super) fn unreported(&self) -> Option<ApprovalMode> {
+        self.change
+            .approval_mode
+            .filter(|_| !self.is_reported && self.change.permission_mode.is_none())
     }
 }
 
@@ -180,15 +182,15 @@ pub(super) fn approval(mode: ApprovalMode) -> Json<'static> {
 impl Core {
     pub(crate) fn new(
         journal: Journal,
-        book: Book,
+        state: DerivedState,
         hooks: Hooks,
         tally: Option<Tally>,
         advisor: Option<Advisor>,
     ) -> Self {
-        let tools = book.tools();
+        let tools = state.tools();
         Self {
             journal,
-            book,
+            state,
             hooks,
             structured: None,
             effects: Vec::new(),
@@ -201,9 +203,9 @@ impl Core {
                 .is_some_and(|known| !known.0.capabilities().changed_input),
             cut: None,
             failure: None,
-            calls: Calls::default(),
+            calls: CallPermissions::default(),
             breach: None,
-            epitaph: None,
+            process_end: None,
             acceptances: BTreeMap::new(),
             changes: Vec::new(),
             advisor,
@@ -232,7 +234,7 @@ impl Core {
 
     /// Emits an event from the gateway itself about an agent.
     pub(crate) fn emit_as<'k>(&mut self, agent: Agent<'k>, kind: impl Into<EventKind<'k>>) {
-        self.take(Draft { agent, kind: kind.into(), native: None });
+        self.record(Draft { agent, kind: kind.into(), native: None });
     }
 
     pub(super) fn error(&mut self, code: &'static str, message: impl Into<Text<'static>>) {
@@ -241,7 +243,7 @@ impl Core {
 
     pub(super) fn settled(
         &mut self,
-        raised: &Raised,
+        raised: &PendingRequest,
         outcome: RequestOutcome,
         (by, client): (SettledBy, Option<&str>),
         reason: Option<&str>,
@@ -259,14 +261,14 @@ impl Core {
     }
 
     /// Raises a request from the gateway itself. No rule answers it.
-    pub(super) fn ask(&mut self, request: RequestRaised<'_>, asker: Asker) {
+    pub(super) fn raise_request(&mut self, request: RequestRaised<'_>, asker: Asker) {
         let draft = Draft { agent: Agent::main(), kind: request.into(), native: None };
-        self.take_from(asker, draft);
+        self.record_from(asker, draft);
     }
 
     /// Numbers and records an event.
-    pub(super) fn take(&mut self, draft: Draft<'_>) {
-        self.take_from(Asker::Agent, draft);
+    pub(super) fn record(&mut self, draft: Draft<'_>) {
+        self.record_from(Asker::Agent, draft);
     }
 
     /// Shows an agent's event to the hooks, if there are any, and records it.
@@ -274,11 +276,11 @@ impl Core {
         if self.hooks.is_active() {
             self.hear(draft);
         } else {
-            self.take(draft);
+            self.record(draft);
         }
     }
 
-    fn take_from(&mut self, asker: Asker, mut draft: Draft<'_>) {
+    fn record_from(&mut self, asker: Asker, mut draft: Draft<'_>) {
         self.watch_calls(&draft.kind);
         if let Some(breach) = &self.breach
             && let EventKind::TurnCompleted(completed) = &mut draft.kind
@@ -300,13 +302,13 @@ impl Core {
             self.cut = None;
             self.failure = None;
         }
-        self.tell_approval(&mut draft);
+        self.report_approval(&mut draft);
         if let Some(tally) = &mut self.tally {
             let asked = match &draft.kind {
-                EventKind::RequestSettled(settled) => self.book.asked_as(&settled.request_id),
+                EventKind::RequestSettled(settled) => self.state.asked_as(&settled.request_id),
                 _ => None,
             };
-            tally.note(&draft.kind, asked, self.book.record.summary.model.as_deref());
+            tally.note(&draft.kind, asked, self.state.record.summary.model.as_deref());
         }
         if let EventKind::RequestRaised(request) = &mut draft.kind {
             let raised = self.raised(request, &draft.agent, asker);
@@ -314,19 +316,24 @@ impl Core {
                 self.watch_raised(&raised);
                 self.raised.push(raised.clone());
             }
-            self.book.open_request(raised, self.journal.last() + 1);
+            self.state.open_request(raised, self.journal.last() + 1);
         } else {
-            self.book.note(&mut draft);
+            self.state.note(&mut draft);
         }
         self.journal.write(draft);
     }
 
     /// The open request. Adds to the event what "always" would store, because an answer is compared with
     /// what was shown.
-    fn raised(&self, request: &mut RequestRaised<'_>, agent: &Agent<'_>, asker: Asker) -> Raised {
+    fn raised(
+        &self,
+        request: &mut RequestRaised<'_>,
+        agent: &Agent<'_>,
+        asker: Asker,
+    ) -> PendingRequest {
         let is_permission = request.kind == RequestKind::Permission;
         request.input_is_fixed |= self.fixes_input && is_permission;
-        let mut raised = self.book.raised(request, agent, asker);
+        let mut raised = self.state.raised(request, agent, asker);
         if is_permission && !request.allow_is_once {
             let Always { is_kept, suggestion } = self.policy.always(&asked(&raised), &OnDisk);
             request.allow_is_once = !is_kept;
@@ -339,22 +346,24 @@ impl Core {
     }
 
     /// If the agent reports a mode while it is asked for one of the gateway's, the report is about that.
-    fn tell_approval(&mut self, draft: &mut Draft<'_>) {
+    fn report_approval(&mut self, draft: &mut Draft<'_>) {
         if let EventKind::StatusChanged(change) = &mut draft.kind
             && change.status == Status::Mode
             && change.details.is_none()
             && draft.agent.parent.is_none()
-            && let Some((mode, asked)) =
-                self.changes.iter_mut().find_map(|asked| asked.untold().map(|mode| (mode, asked)))
+            && let Some((mode, asked)) = self
+                .changes
+                .iter_mut()
+                .find_map(|asked| asked.unreported().map(|mode| (mode, asked)))
         {
-            asked.is_told = true;
+            asked.is_reported = true;
             change.details = Some(approval(mode));
         }
     }
 
     /// Reports a breach at once. The turn fails for it, if one runs.
     pub(super) fn breach(&mut self, mut breach: Breach) {
-        if !breach.ends_session && self.book.record.open.turn.is_some() {
+        if !breach.ends_session && self.state.record.open.turn.is_some() {
             breach.message.push_str("; the turn was cancelled");
         }
         self.error(ErrorCode::AgentFailed.as_str(), breach.message.clone());
@@ -402,14 +411,14 @@ impl Core {
     }
 
     pub(super) fn has_news(&self) -> bool {
-        !self.journal.is_empty() || self.book.changed
+        !self.journal.is_empty() || self.state.changed
     }
 }
 
 impl Sink for Core {
     fn event(&mut self, mut draft: Draft<'_>) {
         if let EventKind::TurnFailed(failed) = &mut draft.kind {
-            self.epitaph.iter().for_each(|epitaph| epitaph.explain(failed));
+            self.process_end.iter().for_each(|process_end| process_end.explain(failed));
             self.advisor.iter().for_each(|advisor| advisor.advise(failed));
         }
         if let Some(draft) = self.form(draft) {
@@ -430,8 +439,8 @@ impl Sink for Core {
         let ours = self.acceptances.remove(&call.0);
         let result = match result {
             Ok(given) => Ok(ours.unwrap_or(given)),
-            Err(error) => Err(match &self.epitaph {
-                Some(epitaph) => epitaph.worded(error),
+            Err(error) => Err(match &self.process_end {
+                Some(process_end) => process_end.with_stderr(error),
                 None => error,
             }),
         };
@@ -450,7 +459,7 @@ impl Sink for Core {
         if !self.policy.denies_anything() {
             return;
         }
-        let described = described(self.book.tools(), &call);
+        let described = described(self.state.tools(), &call);
         if let Verdict::Deny(rule) = self.policy.decide(&described, &OnDisk) {
             self.breach(Breach::of(&call, &rule));
         }
@@ -474,15 +483,15 @@ impl Sink for Core {
     }
 }
 
-pub(super) fn ended(exit: Exit, is_mute: bool, words: Option<&str>) -> String {
+pub(super) fn ended(exit: Exit, is_mute: bool, stderr: Option<&str>) -> String {
     let how = match exit {
         Exit::Code(code) => format!("the agent exited with code {code}"),
         Exit::Signal(signal) => format!("the agent was ended by signal {signal}"),
         Exit::Unknown => "the agent ended".to_owned(),
     };
     let when = if is_mute { " before it said anything" } else { "" };
-    match words {
-        Some(words) => format!("{how}{when}: {words}"),
+    match stderr {
+        Some(stderr) => format!("{how}{when}: {stderr}"),
         None => format!("{how}{when}"),
     }
 }

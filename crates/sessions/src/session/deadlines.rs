@@ -12,7 +12,7 @@ impl Actor {
     /// If the interrupt has no effect, signals follow.
     pub(super) fn escalate(&mut self) {
         let at = Instant::now() + self.plan.settings.timing.interrupt;
-        self.supervisor.interrupted(at, self.core.book.record.open.turn);
+        self.supervisor.interrupted(at, self.core.state.record.open.turn);
     }
 
     /// The agent has new work, so its silence is counted from now.
@@ -25,14 +25,14 @@ impl Actor {
     /// Stops the signals if the interrupt has reached its goal.
     pub(super) fn calm(&mut self) {
         if !self.phase.is_ending() {
-            let is_idle = !self.core.book.is_busy() || self.core.hooks.hold_turn_end();
-            self.supervisor.calm(is_idle, self.core.book.record.open.turn);
+            let is_idle = !self.core.state.is_busy() || self.core.hooks.hold_turn_end();
+            self.supervisor.calm(is_idle, self.core.state.record.open.turn);
         }
     }
 
     /// Whether the agent has work and nothing holds it up.
     fn may_stall(&self) -> bool {
-        !self.limits.is_waiting() && !self.core.checks_answer() && self.core.book.may_stall()
+        !self.limits.is_waiting() && !self.core.checks_answer() && self.core.state.may_stall()
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
@@ -45,7 +45,7 @@ impl Actor {
             self.requests.deadline(),
             self.supervisor.deadline(),
             self.core.hooks.deadline(),
-            self.trusting.rests_until(),
+            self.trust_gate.rests_until(),
             process,
         ]
         .into_iter()
@@ -82,7 +82,7 @@ impl Actor {
                 let seconds = self.plan.settings.timing.stall.as_secs();
                 let message = format!("the agent has said nothing for {seconds} s");
                 self.core.emit(StatusChanged::new(Status::Warning).message(Text::from(message)));
-                self.core.book.silent(true);
+                self.core.state.silent(true);
             }
             Some(Alarm::Left) => self.give_up_left().await,
         }
@@ -93,7 +93,7 @@ impl Actor {
         let seconds = self.plan.settings.timing.call.as_secs();
         let mut message = format!("{agent} said nothing for {seconds} s after its start");
         if let Some(process) = self.supervisor.process_mut() {
-            if let Some(words) = process.said.last_words() {
+            if let Some(words) = process.said.last_lines() {
                 message = format!("{message}: {words}");
             }
             process.watch.condemn(message.clone());
@@ -112,6 +112,6 @@ impl Actor {
         if let Some(process) = self.supervisor.process_mut() {
             process.gone();
         }
-        self.process_over().await;
+        self.process_ended().await;
     }
 }

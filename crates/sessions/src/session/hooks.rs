@@ -203,7 +203,7 @@ enum Purpose {
     /// The first of the prompts that wait.
     Prompt,
     /// A permission that has not been reported yet.
-    Permission(Box<Held>),
+    Permission(Box<HeldRequest>),
     /// Nothing, unless the agent still asks before it makes this tool call.
     Call(String),
     /// Nothing, but the first answer that decides settles this permission.
@@ -216,7 +216,7 @@ enum Purpose {
 
 /// A permission request that is reported once its hooks are answered.
 #[derive(Debug)]
-struct Held {
+struct HeldRequest {
     request: RequestRaised<'static>,
     agent: Agent<'static>,
 }
@@ -306,7 +306,7 @@ impl Hooks {
     }
 
     /// The permission is settled, so its hooks have nothing to decide.
-    pub(super) fn permission_over(&mut self, permission: &str) {
+    pub(super) fn permission_settled(&mut self, permission: &str) {
         let ends =
             |occasion: &Occasion| matches!(&occasion.purpose, Purpose::Ask(id) if id == permission);
         for (_, occasion) in self.occasions.extract_if(.., |_, occasion| ends(occasion)) {
@@ -346,7 +346,7 @@ impl Hooks {
     }
 
     /// Takes the held permission with that id, if there is one.
-    fn take_held(&mut self, permission: &str) -> Option<Held> {
+    fn take_held(&mut self, permission: &str) -> Option<HeldRequest> {
         let is_it = |occasion: &Occasion| {
             if let Purpose::Permission(held) = &occasion.purpose {
                 held.request.request_id == *permission
@@ -369,8 +369,8 @@ pub(super) fn can_deny(input: Option<&Json<'_>>) -> bool {
 /// The event that a hook is called for, from its input.
 pub(super) fn event_name(input: Option<&Json<'_>>) -> Option<String> {
     #[derive(Deserialize)]
-    struct Told {
+    struct HookInput {
         hook_event_name: String,
     }
-    input.and_then(|input| input.read::<Told>().ok()).map(|told| told.hook_event_name)
+    input.and_then(|input| input.read::<HookInput>().ok()).map(|hook| hook.hook_event_name)
 }

@@ -6,8 +6,8 @@ use agentwire_protocol::event::{ErrorEvent, SessionEndReason};
 use agentwire_protocol::{ErrorCode, GatewayError, Json, Prompt, Text, TurnEnd};
 
 use super::actor::Actor;
-use super::agent::{Happening, Running, SCRATCH};
-use super::core::{Effect, Epitaph, ended};
+use super::agent::{ProcessActivity, Running, SCRATCH};
+use super::core::{Effect, ProcessEnd, ended};
 use super::long_line::LongLine;
 use super::stderr;
 use crate::blocking::{blocking, blocking_if_long};
@@ -17,11 +17,11 @@ use crate::process::TreeSignal;
 impl Actor {
     /// Starts the agent. With one process per turn, the start waits for a prompt.
     pub(super) async fn open(&mut self) -> Result<(), GatewayError> {
-        self.look_at_machine().await?;
+        self.find_overriding_files().await?;
         if self.plan.dialect.capabilities().process_per_turn {
             let launch = self.plan.launch(&self.config, self.supervisor.origin(), None, None)?;
             self.plan.program(&self.config, &launch).await?;
-            self.core.book.ready();
+            self.core.state.ready();
             return Ok(());
         }
         self.start_process(None).await
@@ -31,17 +31,17 @@ impl Actor {
         &mut self,
         prompt: Option<&Prompt>,
     ) -> Result<(), GatewayError> {
-        let summary = &self.core.book.record.summary;
+        let summary = &self.core.state.record.summary;
         let session = summary.id.as_str().to_owned();
         // An agent that has reported its id has used ours, although it may have stored nothing under it to
         // resume.
         let id = summary.native_session_id.is_none().then_some(session.as_str());
         let launch = self.plan.launch(&self.config, self.supervisor.origin(), id, prompt)?;
         let mut process = self.plan.start(&self.config, launch).await?;
-        process.counted = Some(self.outbox.log().figures().process(self.plan.agent));
+        process.counted = Some(self.outbox.log().metrics().process(self.plan.agent));
         tracing::debug!(session, pid = process.control.pid(), "agent process started");
         self.supervisor.started(process);
-        self.core.book.ask_for(self.supervisor.origin().wanted());
+        self.core.state.expect_conversation(self.supervisor.origin().expected_conversation());
         self.tape.start(&mut self.core);
         Ok(())
     }
@@ -57,27 +57,27 @@ impl Actor {
             if let Err(error) = started {
                 self.core.error(error.code.as_str(), error.message.clone());
                 let text = error.message;
-                let epitaph = Epitaph { text, words: None, is_cut: true, is_mute: true };
-                self.core.epitaph = Some(epitaph);
+                let process_end = ProcessEnd { text, stderr: None, is_cut: true, is_mute: true };
+                self.core.process_end = Some(process_end);
                 self.tape.end(Exit::Unknown, &mut self.core);
-                self.core.epitaph = None;
-                self.core.book.process_ended();
-                self.core.book.ready();
+                self.core.process_end = None;
+                self.core.state.process_ended();
+                self.core.state.ready();
             }
         }
     }
 
-    pub(super) async fn happened(&mut self, happening: Happening) {
+    pub(super) async fn process_activity(&mut self, activity: ProcessActivity) {
         let Some(process) = self.supervisor.process_mut() else { return };
         self.core.journal.tick();
-        match happening {
-            Happening::Writable => process.flush(),
-            Happening::Stdout(count) => {
+        match activity {
+            ProcessActivity::Writable => process.flush(),
+            ProcessActivity::Stdout(count) => {
                 process.heard(count);
-                self.core.book.silent(false);
+                self.core.state.silent(false);
                 SCRATCH.with_borrow(|buffer| self.listen(buffer.get(..count).unwrap_or_default()));
             }
-            Happening::Stderr(count) => {
+            ProcessActivity::Stderr(count) => {
                 let dialect = self.plan.dialect;
                 let core = &mut self.core;
                 let each = &mut |line: &[u8], unterminated: bool| {
@@ -92,18 +92,18 @@ impl Actor {
                     });
                 }
             }
-            Happening::Exited(exit) => process.exited(exit),
-            Happening::Gone => process.gone(),
-            Happening::LongLine(share) => self.take_long(share),
-            Happening::TryDisk => self.write_again(),
+            ProcessActivity::Exited(exit) => process.exited(exit),
+            ProcessActivity::Gone => process.gone(),
+            ProcessActivity::LongLine(share) => self.take_long(share),
+            ProcessActivity::TryDisk => self.write_again(),
         }
-        self.heard_all().await;
+        self.input_handled().await;
     }
 
     /// Does what follows from the agent's output so far.
-    async fn heard_all(&mut self) {
+    async fn input_handled(&mut self) {
         self.verify_resume();
-        self.process_over().await;
+        self.process_ended().await;
         self.calm();
     }
 
@@ -132,7 +132,7 @@ impl Actor {
     fn write_long(&mut self) {
         let Some(process) = self.supervisor.process_mut() else { return };
         if let Err(error) = blocking(|| process.write_long()) {
-            let session = self.core.book.record.summary.id.as_str();
+            let session = self.core.state.record.summary.id.as_str();
             tracing::warn!(session, %error, "a long line waits: no room on the disk");
         }
     }
@@ -153,14 +153,14 @@ impl Actor {
     fn take_long(&mut self, share: Share) {
         let process = self.supervisor.process_mut();
         let Some(mut long) = process.and_then(Running::take_long) else { return };
-        let (length, is_whole) = (long.length(), long.is_whole());
+        let (length, is_complete) = (long.length(), long.is_complete());
         // What follows the line is read, whatever happens to the line.
         let rest = long.take_rest();
         blocking(|| match long.take() {
             Ok(line) => {
                 self.tape.give_back(line);
                 // Without its end, the line is reported when the output ends.
-                if is_whole {
+                if is_complete {
                     self.tape.feed(b"\n", &mut self.core);
                 }
             }
@@ -177,7 +177,7 @@ impl Actor {
     }
 
     /// Handles the end of the process, once all its output is read.
-    pub(super) async fn process_over(&mut self) {
+    pub(super) async fn process_ended(&mut self) {
         // The end of its turn comes first. With one process per turn, the process ends together with the
         // turn.
         let per_turn = self.plan.dialect.capabilities().process_per_turn;
@@ -186,14 +186,14 @@ impl Actor {
         }
         let Some(process) = self.supervisor.take_over() else { return };
         let exit = process.exit().unwrap_or(Exit::Unknown);
-        let session = self.core.book.record.summary.id.as_str();
+        let session = self.core.state.record.summary.id.as_str();
         tracing::debug!(session, pid = process.control.pid(), ?exit, "agent process ended");
         // With one process per turn, the end of the process is expected, and the held end of the turn still
         // waits for its hooks.
         if !per_turn {
             self.core.end_turn();
         }
-        let was_busy = self.core.book.is_busy();
+        let was_busy = self.core.state.is_busy();
         self.report_lost(process.said.lost());
         let is_mute = process.watch.is_mute();
         let text = self.end_tape(exit, &process);
@@ -227,26 +227,26 @@ impl Actor {
 
     /// Ends everything that the process has open. Returns a description of how it ended.
     fn end_tape(&mut self, exit: Exit, process: &Running) -> String {
-        let words = process.said.last_words();
+        let stderr = process.said.last_lines();
         let is_mute = process.watch.is_mute();
         let verdict = process.watch.verdict();
-        let text = verdict.map_or_else(|| ended(exit, is_mute, words.as_deref()), str::to_owned);
+        let text = verdict.map_or_else(|| ended(exit, is_mute, stderr.as_deref()), str::to_owned);
         let is_cut = verdict.is_some();
-        self.core.epitaph = Some(Epitaph { text: text.clone(), words, is_cut, is_mute });
+        self.core.process_end = Some(ProcessEnd { text: text.clone(), stderr, is_cut, is_mute });
         blocking_if_long(self.tape.held(), || self.tape.end(exit, &mut self.core));
-        self.core.epitaph = None;
-        self.core.book.process_ended();
+        self.core.process_end = None;
+        self.core.state.process_ended();
         text
     }
 
     /// With one process per turn: the next one continues where this one ended.
     fn wait_for_prompt(&mut self) {
-        self.core.book.ready();
+        self.core.state.ready();
         // Until the agent has reported its own id and stored something under it, the next process starts
         // like this one did.
-        let summary = &self.core.book.record.summary;
+        let summary = &self.core.state.record.summary;
         let has_nothing = summary.last_turn == Some(TurnEnd::Failed)
-            && !self.core.book.has_answer
+            && !self.core.state.has_answer
             && self.plan.dialect.capabilities().forgets_failures;
         if let Some(id) = summary.native_session_id.clone().filter(|_| !has_nothing) {
             self.supervisor.resume_from(id);
@@ -258,7 +258,7 @@ impl Actor {
 
     /// A resumed session must be the one that was requested; otherwise it ends.
     pub(super) fn verify_resume(&mut self) {
-        let Some(message) = self.core.book.take_refusal() else { return };
+        let Some(message) = self.core.state.take_mismatch() else { return };
         self.core.error("resumeFailed", message.clone());
         self.phase.fail(message);
         self.supervisor.signal(TreeSignal::Kill);

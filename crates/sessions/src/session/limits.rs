@@ -15,9 +15,9 @@ use agentwire_protocol::{
 use super::actor::Actor;
 use super::callers::NOBODY;
 use super::commands::taken;
-use super::queued_prompt::Entry;
-use super::raised::{Asker, Raised};
-use super::state::Book;
+use super::pending_prompt::PendingPrompt;
+use super::pending_request::{Asker, PendingRequest};
+use super::state::DerivedState;
 use crate::process::TreeSignal;
 
 #[derive(Clone, Debug)]
@@ -31,11 +31,11 @@ pub(super) struct Limits {
     asks: bool,
     price: Price,
     /// The limit that a request is open about.
-    waiting: Option<Reached>,
+    waiting: Option<ReachedLimit>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Reached {
+pub(super) struct ReachedLimit {
     pub(super) name: &'static str,
     pub(super) failure: TurnFailure,
     pub(super) message: String,
@@ -66,25 +66,25 @@ impl Limits {
     }
 
     /// The limit that the session has reached or passed, if any.
-    pub(super) fn reached(&self, book: &Book) -> Option<Reached> {
-        if let Some(limit) = self.steps.filter(|limit| book.running.steps > *limit) {
-            return Some(Reached {
+    pub(super) fn reached(&self, state: &DerivedState) -> Option<ReachedLimit> {
+        if let Some(limit) = self.steps.filter(|limit| state.running.steps > *limit) {
+            return Some(ReachedLimit {
                 name: "maxTurns",
                 failure: TurnFailure::MaxTurns,
                 message: format!("the turn has reached its limit of {limit} steps"),
             });
         }
-        let usage = book.record.summary.usage.plus(&book.running.usage);
+        let usage = state.record.summary.usage.plus(&state.running.usage);
         if let Some(limit) = self.tokens.filter(|limit| usage.total_tokens >= *limit) {
-            return Some(Reached {
+            return Some(ReachedLimit {
                 name: "maxBudgetTokens",
                 failure: TurnFailure::Budget,
                 message: format!("the session has used {} of {limit} tokens", usage.total_tokens),
             });
         }
-        let spent = self.spent(book, &usage);
+        let spent = self.spent(state, &usage);
         let limit = self.dollars.filter(|limit| spent >= *limit)?;
-        Some(Reached {
+        Some(ReachedLimit {
             name: "maxBudgetUsd",
             failure: TurnFailure::Budget,
             message: format!("the session has spent ${spent:.4} of ${limit}"),
@@ -93,11 +93,11 @@ impl Limits {
 
     /// The agent's own figure, or else an estimate by price. Some agents report the cost of a turn only at
     /// its end; until then the turn counts by price.
-    fn spent(&self, book: &Book, usage: &TokenUsage) -> f64 {
-        let told = book.record.summary.cost_usd;
-        match (told, book.running.total_cost) {
+    fn spent(&self, state: &DerivedState, usage: &TokenUsage) -> f64 {
+        let told = state.record.summary.cost_usd;
+        match (told, state.running.total_cost) {
             (Some(told), Some(running)) => told.max(running),
-            (Some(told), None) => plus_cost(told, self.price.of(&book.running.usage)),
+            (Some(told), None) => plus_cost(told, self.price.of(&state.running.usage)),
             (None, Some(running)) => running,
             (None, None) => self.price.of(usage),
         }
@@ -115,16 +115,16 @@ impl Limits {
 
 impl Actor {
     /// Checks whether a limit is reached while a turn runs.
-    pub(super) fn keep_limits(&mut self) {
-        let runs = self.core.book.record.open.turn.is_some() && !self.core.hooks.hold_turn_end();
+    pub(super) fn enforce_limits(&mut self) {
+        let runs = self.core.state.record.open.turn.is_some() && !self.core.hooks.hold_turn_end();
         let runs = runs && self.supervisor.has_process() && !self.core.checks_answer();
         if !runs || self.limits.is_waiting() || self.core.cut.is_some() || self.phase.is_ending() {
             return;
         }
-        let Some(reached) = self.limits.reached(&self.core.book) else { return };
+        let Some(reached) = self.limits.reached(&self.core.state) else { return };
         if self.limits.asks() {
             self.supervisor.signal(TreeSignal::Pause);
-            self.ask_for_more(reached);
+            self.request_more(reached);
         } else {
             self.cut_off(reached.failure, reached.message);
         }
@@ -134,25 +134,25 @@ impl Actor {
     pub(super) fn hold(
         &mut self,
         call: Call,
-        mut entry: Entry,
-        reached: Reached,
+        mut pending: PendingPrompt,
+        reached: ReachedLimit,
     ) -> Result<(), GatewayError> {
-        self.prompts.check_hold(&entry)?;
-        let id = entry.id();
-        if !std::mem::replace(&mut entry.is_queued, true) {
+        self.prompts.check_hold(&pending)?;
+        let id = pending.id();
+        if !std::mem::replace(&mut pending.is_queued, true) {
             self.queued(&id);
         }
-        self.prompts.hold(entry);
+        self.prompts.hold(pending);
         self.core.answer(call, Ok(taken(&id)));
         if !self.limits.asks() {
             self.fail_held(reached.failure, &reached.message);
         } else if !self.limits.is_waiting() {
-            self.ask_for_more(reached);
+            self.request_more(reached);
         }
         Ok(())
     }
 
-    fn ask_for_more(&mut self, reached: Reached) {
+    fn request_more(&mut self, reached: ReachedLimit) {
         let id = format!("limit-{}", self.core.journal.last() + 1);
         let input = Json::of(&serde_json::json!({ "limit": reached.name }));
         let request = RequestRaised {
@@ -164,14 +164,14 @@ impl Actor {
             ..RequestRaised::new(id.as_str(), RequestKind::Permission, Some(input))
         };
         // No rule answers this: only a client may raise a limit.
-        self.core.ask(request, Asker::Limit);
+        self.core.raise_request(request, Asker::Limit);
         self.wait_for_answer(&id);
         self.limits.waiting = Some(reached);
     }
 
     pub(super) fn limit_answered(
         &mut self,
-        _raised: &Raised,
+        _raised: &PendingRequest,
         answer: &Answer,
     ) -> Result<(), GatewayError> {
         let allow = match answer {
@@ -186,12 +186,12 @@ impl Actor {
         self.supervisor.signal(TreeSignal::Continue);
         if allow {
             self.limits.extend(reached.name);
-            for entry in self.prompts.take_held() {
-                if let Err(error) = self.offer(NOBODY, entry.clone()) {
-                    self.fail_prompt(entry.prompt, TurnFailure::Error, &error.message);
+            for pending in self.prompts.take_held() {
+                if let Err(error) = self.offer(NOBODY, pending.clone()) {
+                    self.fail_prompt(pending.prompt, TurnFailure::Error, &error.message);
                 }
             }
-        } else if self.core.book.record.open.turn.is_some() {
+        } else if self.core.state.record.open.turn.is_some() {
             self.cut_off(reached.failure, reached.message);
         } else {
             self.fail_held(reached.failure, &reached.message);
@@ -204,7 +204,7 @@ impl Actor {
         self.limits.waiting = None;
         self.requests.take_held_calls();
         let ours =
-            self.core.book.requests.values().find(|raised| raised.asker == Asker::Limit).cloned();
+            self.core.state.requests.values().find(|raised| raised.asker == Asker::Limit).cloned();
         if let Some(raised) = ours {
             self.close(&raised, RequestOutcome::Denied, SettledBy::Gateway, Some(reason), None);
         }
@@ -212,7 +212,7 @@ impl Actor {
     }
 
     /// Lets a paused agent run again, so that it can read its input.
-    pub(super) fn go_on(&mut self) {
+    pub(super) fn unpause(&mut self) {
         if self.limits.waiting.take().is_some() {
             self.deny_held("the turn was interrupted");
             self.supervisor.signal(TreeSignal::Continue);
@@ -229,14 +229,14 @@ impl Actor {
 
     /// Prompts that a limit keeps from the agent become failed turns.
     fn fail_held(&mut self, reason: TurnFailure, error: &str) {
-        for entry in self.prompts.take_held() {
-            self.fail_prompt(entry.prompt, reason, error);
+        for pending in self.prompts.take_held() {
+            self.fail_prompt(pending.prompt, reason, error);
         }
     }
 
     /// A prompt that never reaches the agent becomes a failed turn.
     pub(super) fn fail_prompt(&mut self, prompt: Prompt, reason: TurnFailure, error: &str) {
-        let turn_number = self.core.book.own_turn();
+        let turn_number = self.core.state.own_turn();
         self.core.emit(TurnStarted {
             turn_number,
             prompt: Some(Text::from(prompt.text)),
@@ -244,6 +244,6 @@ impl Actor {
             origin: TurnOrigin::Agent,
         });
         self.core.emit(TurnFailed::new(turn_number, reason, error));
-        self.core.book.own_turn_over();
+        self.core.state.own_turn_ended();
     }
 }

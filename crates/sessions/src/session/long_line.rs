@@ -18,7 +18,7 @@ pub(crate) struct LongLine {
     /// What is not in the file yet, because the disk had no room.
     unwritten: Vec<u8>,
     /// Its end has arrived.
-    is_whole: bool,
+    is_complete: bool,
     /// It is not stored, only counted.
     is_lost: bool,
     /// What arrived after its end.
@@ -31,7 +31,7 @@ impl LongLine {
             file: None,
             length: beginning.len(),
             unwritten: beginning,
-            is_whole: false,
+            is_complete: false,
             is_lost: false,
             rest: Vec::new(),
         }
@@ -49,7 +49,7 @@ impl LongLine {
             self.unwritten.extend_from_slice(line);
         }
         self.length += line.len();
-        self.is_whole = end.is_some();
+        self.is_complete = end.is_some();
         self.rest = rest.get(1..).unwrap_or_default().to_vec();
         None
     }
@@ -84,8 +84,8 @@ impl LongLine {
         self.unwritten = Vec::new();
     }
 
-    pub(crate) fn is_whole(&self) -> bool {
-        self.is_whole
+    pub(crate) fn is_complete(&self) -> bool {
+        self.is_complete
     }
 
     pub(crate) fn length(&self) -> usize {

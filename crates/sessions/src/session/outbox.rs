@@ -9,7 +9,7 @@ use std::sync::Arc;
 use agentwire_protocol::{SessionState, SessionSummary};
 use tokio::sync::{oneshot, watch};
 
-use super::Answered;
+use super::CommandReply;
 use super::commit::storage;
 use super::core::Effect;
 use crate::budget::Share;
@@ -33,14 +33,14 @@ pub(super) struct Outbox {
 /// The batch that is being made durable, and what follows.
 struct InFlight {
     committed: Pin<Box<Committed>>,
-    landed: Landed,
+    committed_batch: CommittedBatch,
     keys: usize,
     _line: Option<Share>,
     _shares: Vec<Arc<Share>>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Landed {
+pub(super) struct CommittedBatch {
     pub(super) effects: Vec<Effect>,
     pub(super) events: u64,
     pub(super) bytes: u64,
@@ -70,7 +70,7 @@ impl Outbox {
     }
 
     /// The key becomes durable with the next batch.
-    pub(super) fn keep(&mut self, key: (String, String)) {
+    pub(super) fn store_key(&mut self, key: (String, String)) {
         self.keys.push(key);
     }
 
@@ -89,7 +89,7 @@ impl Outbox {
     }
 
     /// Holds the share of a command until its effects are durable.
-    pub(super) fn hold(&mut self, share: Option<Arc<Share>>) {
+    pub(super) fn hold_share(&mut self, share: Option<Arc<Share>>) {
         self.shares.extend(share);
     }
 
@@ -103,7 +103,7 @@ impl Outbox {
         &mut self,
         batch: Option<Batch>,
         record: Record,
-        replies: Vec<(oneshot::Sender<Answered>, Answered)>,
+        replies: Vec<(oneshot::Sender<CommandReply>, CommandReply)>,
         effects: Vec<Effect>,
     ) {
         let (events, bytes) =
@@ -111,7 +111,7 @@ impl Outbox {
         let append = Append { batch, record, keys: std::mem::take(&mut self.keys) };
         let keys = append.keys.len();
         let (watched, summary) = (self.summary.clone(), append.record.summary.clone());
-        let committed = self.writer.submit_telling(append, move |result| {
+        let committed = self.writer.submit_with(append, move |result| {
             if result.is_ok() {
                 watched.send_replace(summary);
             }
@@ -125,7 +125,7 @@ impl Outbox {
         });
         self.in_flight = Some(InFlight {
             committed: Box::pin(committed),
-            landed: Landed { effects, events, bytes },
+            committed_batch: CommittedBatch { effects, events, bytes },
             keys,
             _line: self.line.take(),
             _shares: std::mem::take(&mut self.shares),
@@ -141,14 +141,14 @@ impl Outbox {
     }
 
     /// Takes what follows from the batch that is durable.
-    pub(super) fn landed(&mut self) -> Landed {
-        self.in_flight.take().map(|in_flight| in_flight.landed).unwrap_or_default()
+    pub(super) fn take_committed(&mut self) -> CommittedBatch {
+        self.in_flight.take().map(|in_flight| in_flight.committed_batch).unwrap_or_default()
     }
 
     /// Filters the effects of the batch that is being made durable.
     pub(super) fn retain(&mut self, stays: impl Fn(&Effect) -> bool) {
         if let Some(in_flight) = &mut self.in_flight {
-            in_flight.landed.effects.retain(stays);
+            in_flight.committed_batch.effects.retain(stays);
         }
     }
 

@@ -62,7 +62,7 @@ impl Phase {
         matches!(self, Self::Ending(Ending { is_stopped: true, .. }) | Self::Over | Self::Lost)
     }
 
-    pub(super) fn is_over(&self) -> bool {
+    pub(super) fn is_ended(&self) -> bool {
         matches!(self, Self::Over | Self::Lost)
     }
 
@@ -114,7 +114,7 @@ impl Phase {
 
     /// Its end is reported. Returns whether it had not ended before.
     pub(super) fn end(&mut self) -> bool {
-        let is_first = !self.is_over();
+        let is_first = !self.is_ended();
         if is_first {
             *self = Self::Over;
         }
@@ -131,7 +131,7 @@ impl Phase {
     }
 
     fn set(&mut self, reason: SessionEndReason, error: Option<String>) {
-        if !self.is_over() {
+        if !self.is_ended() {
             let (is_alone, is_stopped) = (self.is_alone(), self.is_stopped());
             *self = Self::Ending(Ending { reason, error, is_stopped, is_alone });
         }
@@ -170,12 +170,12 @@ mod tests {
                             !phase.is_live(),
                             phase.is_ending(),
                             phase.is_stopped(),
-                            phase.is_over(),
+                            phase.is_ended(),
                         );
                         let is_back = |before: bool, now: bool| before && !now;
                         assert!(!is_back(before.0, now.0) && !is_back(before.1, now.1));
                         assert!(!is_back(before.2, now.2) && !is_back(before.3, now.3));
-                        assert!(phase.is_over() || !was_alone || phase.is_alone());
+                        assert!(phase.is_ended() || !was_alone || phase.is_alone());
                         assert_eq!(phase.ending().is_some(), now.1 && !now.3);
                         before = now;
                     }

@@ -3,7 +3,6 @@
 
 mod call;
 mod disk;
-pub mod escapes;
 mod git;
 mod own_files;
 mod paths;
@@ -11,6 +10,7 @@ pub mod readonly;
 mod remember;
 mod rules;
 mod shell;
+pub mod side_effects;
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -22,9 +22,9 @@ use agentwire_protocol::{ApprovalMode, ErrorCode, GatewayError, SandboxMode, Ses
 
 use call::Call;
 use disk::Lookups;
-use own_files::Own;
-use paths::{Places, Resolve};
-use rules::{Denial, Measure, Rule};
+use own_files::OwnFiles;
+use paths::{Resolve, SessionDirs};
+use rules::{Denial, PathContext, Rule};
 
 pub use disk::{Disk, Kind, OnDisk};
 pub use paths::PROTECTED;
@@ -37,8 +37,8 @@ pub struct Policy {
     mode: ApprovalMode,
     /// The sandbox that an allowed call could leave. A call must not leave it without a request.
     sandbox: Option<SandboxMode>,
-    places: Places,
-    own: Own,
+    dirs: SessionDirs,
+    own: OwnFiles,
     blocked: Vec<Rule>,
     allowed: Vec<Rule>,
     denied_here: Vec<Rule>,
@@ -76,10 +76,10 @@ impl Policy {
         config: &SessionConfig,
         home: Option<&Path>,
     ) -> Result<Self, GatewayError> {
-        let places = places(config, home)?;
+        let dirs = dirs(config, home)?;
         let read = |field: &str, rules: &Option<Vec<String>>| {
             let rules = rules.iter().flatten().map(|text| {
-                Rule::parse(tools, text, &places).map_err(|why| {
+                Rule::parse(tools, text, &dirs).map_err(|why| {
                     invalid(format!("failed to parse the rule {text:?} in {field}: {why}"))
                 })
             });
@@ -93,18 +93,18 @@ impl Policy {
             SandboxMode::None | SandboxMode::FullAccess => false,
         };
         let sandbox = config.sandbox_mode.filter(is_left);
-        Ok(Self { mode, sandbox, places, blocked, allowed, ..Self::asking(tools) })
+        Ok(Self { mode, sandbox, dirs, blocked, allowed, ..Self::asking(tools) })
     }
 
     /// The policy without rules, modes and directories: nothing runs without asking.
     pub fn asking(tools: &'static AgentTools) -> Self {
-        let places = Places { working: None, additional: Vec::new(), home: None };
+        let dirs = SessionDirs { working: None, additional: Vec::new(), home: None };
         Self {
             tools,
             mode: ApprovalMode::Ask,
             sandbox: None,
-            places,
-            own: Own::default(),
+            dirs,
+            own: OwnFiles::default(),
             blocked: Vec::new(),
             allowed: Vec::new(),
             denied_here: Vec::new(),
@@ -115,7 +115,7 @@ impl Policy {
     /// Names agentwire's own files and directories: a call that may read or write them always asks.
     #[must_use]
     pub fn guarding(self, own: impl IntoIterator<Item = PathBuf>) -> Self {
-        Self { own: Own::new(own), ..self }
+        Self { own: OwnFiles::new(own), ..self }
     }
 
     /// Switches to one of the agent's own modes.
@@ -146,16 +146,16 @@ impl Policy {
     }
 
     fn judge(&self, call: &Call<'_>, disk: &Lookups<'_>) -> Verdict {
-        let (places, resolve): (_, Resolve<'_>) = (&self.places, &|path| disk.resolve(path));
-        let measure = Measure { places, resolve };
-        let is_doubtful = match self.denial(call, measure) {
+        let (dirs, resolve): (_, Resolve<'_>) = (&self.dirs, &|path| disk.resolve(path));
+        let context = PathContext { dirs, resolve };
+        let is_doubtful = match self.denial(call, context) {
             Ok(is_doubtful) => is_doubtful,
             Err(rule) => return Verdict::Deny(rule.into()),
         };
         // The agent asked for something other than its call said. Rules check both, because it is unknown
         // which one runs.
         for other in call.others() {
-            if let Err(rule) = self.denial(&Call::of(other), measure) {
+            if let Err(rule) = self.denial(&Call::of(other), context) {
                 return Verdict::Deny(rule.into());
             }
         }
@@ -164,13 +164,13 @@ impl Policy {
         if is_doubtful || call.class == Class::Question || is_too_long(call) {
             return Verdict::Ask;
         }
-        if self.own.may_be_touched(call, places, resolve) {
+        if self.own.may_be_touched(call, dirs, resolve) {
             return Verdict::Ask;
         }
         // In `autoAll`, the user has said that everything runs.
         let warns = call.warns && self.mode != ApprovalMode::AutoAll;
         let counts = |rule: &Rule, is_own: bool| !warns || (is_own && rule.is_exact());
-        match self.allowance(call, measure, counts) {
+        match self.allowance(call, context, counts) {
             Some(rule) => Verdict::Allow(rule.into()),
             None if warns => Verdict::Ask,
             None => self.by_mode(call, disk),
@@ -188,17 +188,17 @@ impl Policy {
     }
 
     fn screened(&self, call: &Call<'_>, disk: &Lookups<'_>) -> Screening {
-        let (places, resolve): (_, Resolve<'_>) = (&self.places, &|path| disk.resolve(path));
-        let measure = Measure { places, resolve };
-        match self.denial(call, measure) {
+        let (dirs, resolve): (_, Resolve<'_>) = (&self.dirs, &|path| disk.resolve(path));
+        let context = PathContext { dirs, resolve };
+        match self.denial(call, context) {
             Err(rule) => Screening::Deny(rule),
             Ok(_) if call.class == Class::Question => Screening::Pass,
             Ok(true) => Screening::Ask,
-            Ok(false) if self.own.may_be_touched(call, places, resolve) => Screening::Ask,
+            Ok(false) if self.own.may_be_touched(call, dirs, resolve) => Screening::Ask,
             Ok(false) => {
                 // It is not known yet whether the agent would warn about the call.
-                let rule = self.allowance(call, measure, |rule, _| rule.is_outright());
-                let is_allowed = || self.allowance(call, measure, |_, _| true).is_some();
+                let rule = self.allowance(call, context, |rule, _| rule.is_outright());
+                let is_allowed = || self.allowance(call, context, |_, _| true).is_some();
                 match rule {
                     Some(rule) => Screening::Allow(rule),
                     None if self.only_looks_harmless(call, disk) && !is_allowed() => Screening::Ask,
@@ -211,21 +211,21 @@ impl Policy {
     /// The rules that deny the call, or may deny it.
     pub fn doubts(&self, call: &Description<'_>, disk: &dyn Disk) -> Vec<&str> {
         let lookups = Lookups::new(disk);
-        let measure = Measure { places: &self.places, resolve: &|path| lookups.resolve(path) };
+        let context = PathContext { dirs: &self.dirs, resolve: &|path| lookups.resolve(path) };
         let (call, rules) = (Call::of(call), self.blocked.iter().chain(&self.denied_here));
-        let fits = |rule: &&Rule| rule.denies(&call, measure) != Denial::None;
+        let fits = |rule: &&Rule| rule.denies(&call, context) != Denial::None;
         rules.filter(fits).map(|rule| rule.text.as_str()).collect()
     }
 
     /// Whether a rule may deny the call. The error names the rule that does.
-    fn denial(&self, call: &Call<'_>, measure: Measure<'_>) -> Result<bool, String> {
+    fn denial(&self, call: &Call<'_>, context: PathContext<'_>) -> Result<bool, String> {
         let mut is_doubtful = false;
         for (rules, says) in [
             (&self.blocked, "blocked by the rule"),
             (&self.denied_here, "denied for this session:"),
         ] {
             for rule in rules {
-                match rule.denies(call, measure) {
+                match rule.denies(call, context) {
                     Denial::Sure => return Err(format!("{says} {}", rule.text)),
                     Denial::Possible => is_doubtful = true,
                     Denial::None => {}
@@ -240,14 +240,14 @@ impl Policy {
     fn allowance(
         &self,
         call: &Call<'_>,
-        measure: Measure<'_>,
+        context: PathContext<'_>,
         counts: impl Fn(&Rule, bool) -> bool,
     ) -> Option<String> {
         let own = (&self.allowed, "allowed by the rule", true);
         let here = (&self.allowed_here, "allowed for this session:", false);
         [own, here].into_iter().find_map(|(rules, says, is_own)| {
             let mut rules = rules.iter().filter(|rule| counts(rule, is_own));
-            let rule = rules.find(|rule| rule.allows(call, measure))?;
+            let rule = rules.find(|rule| rule.allows(call, context))?;
             Some(format!("{says} {}", rule.text))
         })
     }
@@ -299,13 +299,13 @@ impl Policy {
 
     /// Whether everything that it touches lies where no request is needed.
     fn may_touch(&self, call: &Call<'_>, disk: &Lookups<'_>) -> bool {
-        let (places, blocked) = (&self.places, call.blocked_path.as_deref());
+        let (dirs, blocked) = (&self.dirs, call.blocked_path.as_deref());
         let resolve: Resolve<'_> = &|path| disk.resolve(path);
         let inside = |path: &str| {
-            let readings = places.read(path, resolve).filter(|_| !call.is_adrift(path));
+            let readings = dirs.read(path, resolve).filter(|_| !call.is_adrift(path));
             readings.is_some_and(|readings| match call.class {
-                Class::Edit => places.may_change(&readings, resolve),
-                _ => places.hold(&readings, resolve),
+                Class::Edit => dirs.may_change(&readings, resolve),
+                _ => dirs.hold(&readings, resolve),
             })
         };
         match &call.touches {
@@ -325,18 +325,18 @@ impl Policy {
 
     /// Whether a command is on the closed list and reads only in the session's directories.
     fn only_reads(&self, call: &Call<'_>, command: &ShellCommand, disk: &Lookups<'_>) -> bool {
-        let places = &self.places;
+        let dirs = &self.dirs;
         let resolve: Resolve<'_> = &|path| disk.resolve(path);
         let Some(reads) = call.words.as_deref().and_then(readonly::reads) else { return false };
         let is_readable = |path: &str| {
-            let Some(readings) = places.read(path, resolve) else { return false };
+            let Some(readings) = dirs.read(path, resolve) else { return false };
             let fits = |kind| match kind {
                 Kind::Missing | Kind::File => true,
                 Kind::Directory => !reads.files_only,
                 // Reading from a pipe or a device is more than reading.
                 Kind::Other => false,
             };
-            places.hold(&readings, resolve) && readings.iter().all(|path| fits(disk.kind(path)))
+            dirs.hold(&readings, resolve) && readings.iter().all(|path| fits(disk.kind(path)))
         };
         reads.paths.iter().all(|path| is_readable(path)) && self.is_quiet(command, reads.git, disk)
     }
@@ -344,10 +344,10 @@ impl Policy {
     /// Whether the command runs in one of the session's directories, and git runs no program there that its
     /// settings name. In another directory, the same words may mean another repository.
     fn is_quiet(&self, command: &ShellCommand, git: Option<&str>, disk: &Lookups<'_>) -> bool {
-        let (places, home) = (&self.places, self.places.home.as_deref());
+        let (dirs, home) = (&self.dirs, self.dirs.home.as_deref());
         let resolve: Resolve<'_> = &|path| disk.resolve(path);
         let here = command.directory.as_deref().unwrap_or(".");
-        let here = places.read(here, resolve).filter(|here| places.are(here, resolve));
+        let here = dirs.read(here, resolve).filter(|here| dirs.are(here, resolve));
         here.is_some_and(|here| {
             let is_quiet = |git| here.iter().all(|start| git::runs_nothing(start, git, home, disk));
             git.is_none_or(is_quiet)
@@ -380,7 +380,7 @@ pub fn stays_put(call: &Description<'_>) -> bool {
     }
 }
 
-fn places(config: &SessionConfig, home: Option<&Path>) -> Result<Places, GatewayError> {
+fn dirs(config: &SessionConfig, home: Option<&Path>) -> Result<SessionDirs, GatewayError> {
     let working = config.working_directory.as_deref().map(PathBuf::from);
     if let Some(relative) = working.as_ref().filter(|path| !path.is_absolute()) {
         let why = format!("workingDirectory {} must be an absolute path", relative.display());
@@ -395,7 +395,7 @@ fn places(config: &SessionConfig, home: Option<&Path>) -> Result<Places, Gateway
             }
         }
     });
-    Ok(Places {
+    Ok(SessionDirs {
         additional: additional.collect::<Result<_, _>>()?,
         working: working.as_deref().map(paths::normal),
         home: home.map(paths::normal),

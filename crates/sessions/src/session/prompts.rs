@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use agentwire_protocol::{ErrorCode, GatewayError, Prompt};
 
 use self::ids::Ids;
-use super::queued_prompt::{Entry, bytes, has_room};
+use super::pending_prompt::{PendingPrompt, bytes, has_room};
 
 /// How many prompts may wait for their process, or at a limit.
 const QUEUE_LIMIT: usize = 1024;
@@ -22,12 +22,12 @@ pub(super) struct Prompts {
     /// Prompts that wait for their process, with one process per turn.
     queue: VecDeque<Prompt>,
     /// Prompts that wait until a client allows more than a limit.
-    held: VecDeque<Entry>,
+    held: VecDeque<PendingPrompt>,
 }
 
 impl Prompts {
     /// Whether a prompt with that id was accepted before.
-    pub(super) fn has_taken(&self, id: &str) -> bool {
+    pub(super) fn was_accepted(&self, id: &str) -> bool {
         self.ids.contains(id)
     }
 
@@ -67,19 +67,19 @@ impl Prompts {
     }
 
     /// Refuses a prompt if there is no room to wait at a limit.
-    pub(super) fn check_hold(&self, entry: &Entry) -> Result<(), GatewayError> {
-        match self.held.len() < QUEUE_LIMIT && has_room(self.held.iter(), entry) {
+    pub(super) fn check_hold(&self, pending: &PendingPrompt) -> Result<(), GatewayError> {
+        match self.held.len() < QUEUE_LIMIT && has_room(self.held.iter(), pending) {
             true => Ok(()),
             false => Err(too_many()),
         }
     }
 
-    pub(super) fn hold(&mut self, entry: Entry) {
-        self.held.push_back(entry);
+    pub(super) fn hold(&mut self, pending: PendingPrompt) {
+        self.held.push_back(pending);
     }
 
     /// Takes the prompts that wait at a limit, in order.
-    pub(super) fn take_held(&mut self) -> VecDeque<Entry> {
+    pub(super) fn take_held(&mut self) -> VecDeque<PendingPrompt> {
         std::mem::take(&mut self.held)
     }
 
@@ -108,7 +108,7 @@ mod tests {
             prompts.queue(prompt(text.to_owned()));
         }
         assert_eq!(prompts.next().unwrap().text, "a");
-        prompts.hold(Entry::from(prompt("d".to_owned())));
+        prompts.hold(PendingPrompt::from(prompt("d".to_owned())));
         prompts.clear_queue();
         assert!(prompts.next().is_none() && prompts.has_waiting());
         assert_eq!(prompts.take_held().len(), 1);
@@ -120,29 +120,29 @@ mod tests {
         let mut prompts = Prompts::default();
         for _ in 0..QUEUE_LIMIT {
             prompts.queue(prompt(String::new()));
-            prompts.hold(Entry::from(prompt(String::new())));
+            prompts.hold(PendingPrompt::from(prompt(String::new())));
         }
         let one = prompt("x".to_owned());
         assert_eq!(prompts.check_room(&one).unwrap_err().code, ErrorCode::Overloaded);
-        let entry = Entry::from(one.clone());
-        assert_eq!(prompts.check_hold(&entry).unwrap_err().code, ErrorCode::Overloaded);
+        let pending = PendingPrompt::from(one.clone());
+        assert_eq!(prompts.check_hold(&pending).unwrap_err().code, ErrorCode::Overloaded);
         let mut prompts = Prompts::default();
         let half = prompt("x".repeat(BYTES_LIMIT / 2));
         prompts.queue(half.clone());
         assert!(prompts.check_room(&half).is_ok());
         prompts.queue(half);
         assert!(prompts.check_room(&one).is_err());
-        assert!(prompts.check_hold(&entry).is_ok(), "the limit has its own queue");
+        assert!(prompts.check_hold(&pending).is_ok(), "the limit has its own queue");
     }
 
     #[test]
     fn an_id_counts_once_whether_it_is_known_here_or_to_the_store() {
         let mut prompts = Prompts::default();
         prompts.take("new".to_owned(), 1);
-        assert!(prompts.has_taken("new") && !prompts.has_taken("old"));
+        assert!(prompts.was_accepted("new") && !prompts.was_accepted("old"));
         prompts.recall(Some("old".to_owned()));
-        assert!(prompts.has_taken("old"));
+        assert!(prompts.was_accepted("old"));
         prompts.recall(None);
-        assert!(!prompts.has_taken("old") && prompts.has_taken("new"));
+        assert!(!prompts.was_accepted("old") && prompts.was_accepted("new"));
     }
 }

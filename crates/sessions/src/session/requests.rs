@@ -10,7 +10,7 @@ use agentwire_protocol::{Answer, ErrorCode, GatewayError, Json};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::raised::Raised;
+use super::pending_request::PendingRequest;
 
 /// How many settled requests are remembered. A client that answers late learns how the request ended.
 const SETTLED_LIMIT: usize = 1024;
@@ -20,13 +20,13 @@ pub(super) struct Requests {
     /// When an open request is denied because nobody answered.
     deadlines: BTreeMap<String, Instant>,
     /// Settled requests, oldest first.
-    settled: VecDeque<Settled>,
+    settled: VecDeque<SettledRequest>,
     /// Calls that wait at a limit: requested, or shown to the gateway's own hook.
-    held: Vec<Raised>,
+    held: Vec<PendingRequest>,
     held_calls: Vec<Judged>,
 }
 
-struct Settled {
+struct SettledRequest {
     id: String,
     /// How, and by whom.
     how: String,
@@ -53,12 +53,13 @@ impl Requests {
         if self.settled.len() >= SETTLED_LIMIT {
             self.settled.pop_front();
         }
-        self.settled.push_back(Settled { id: id.to_owned(), how, client });
+        self.settled.push_back(SettledRequest { id: id.to_owned(), how, client });
     }
 
     /// Why a request that is not open cannot be answered.
     pub(super) fn not_open(&self, id: &str) -> GatewayError {
-        let Some(Settled { how, client, .. }) = self.settled.iter().find(|over| over.id == id)
+        let Some(SettledRequest { how, client, .. }) =
+            self.settled.iter().find(|over| over.id == id)
         else {
             let message = format!("there is no open request {id} in this session");
             return GatewayError::new(ErrorCode::RequestNotFound, message);
@@ -77,11 +78,11 @@ impl Requests {
         }
     }
 
-    pub(super) fn hold(&mut self, raised: Raised) {
+    pub(super) fn hold(&mut self, raised: PendingRequest) {
         self.held.push(raised);
     }
 
-    pub(super) fn take_held(&mut self) -> Vec<Raised> {
+    pub(super) fn take_held(&mut self) -> Vec<PendingRequest> {
         std::mem::take(&mut self.held)
     }
 
@@ -96,7 +97,7 @@ impl Requests {
 }
 
 /// Refuses an answer that does not fit the request.
-pub(super) fn check_answer(raised: &Raised, answer: &Answer) -> Result<(), GatewayError> {
+pub(super) fn check_answer(raised: &PendingRequest, answer: &Answer) -> Result<(), GatewayError> {
     let id = &raised.id;
     let message = match (raised.kind, answer) {
         (
@@ -115,7 +116,7 @@ pub(super) fn check_answer(raised: &Raised, answer: &Answer) -> Result<(), Gatew
 }
 
 /// What a request asks for, as the agent's dialect describes it.
-pub(super) fn asked(raised: &Raised) -> Description<'_> {
+pub(super) fn asked(raised: &PendingRequest) -> Description<'_> {
     let tool = raised.tool.as_ref();
     raised.tools.describe(&CallFacts {
         tool_name: raised.tool_name.as_deref().or(tool.map(|tool| tool.name.as_str())),

@@ -7,10 +7,10 @@ use agentwire_protocol::{Command, Json, Settlement, Text};
 use serde_json::{Value, json};
 
 use super::actor::Actor;
-use super::breach::Standing;
+use super::breach::CallPermission;
 use super::callers::NOBODY;
 use super::policy::{Disk, OnDisk, Policy, Screening};
-use super::state::Book;
+use super::state::DerivedState;
 
 impl Actor {
     /// Answers the calls that the agent has shown. While a limit waits for an answer, they wait too.
@@ -43,7 +43,7 @@ impl Actor {
     fn deny_call(&mut self, judged: &Judged, reason: &str) {
         self.answer_call(judged, &decision("deny", reason));
         if let Some(tool) = &judged.tool_use_id {
-            self.core.stands(tool, Standing::Denied);
+            self.core.stands(tool, CallPermission::Denied);
         }
     }
 
@@ -55,7 +55,7 @@ impl Actor {
 
     /// Answers with what the rules decide about the call, in a hook's format.
     fn screen(&mut self, judged: &Judged) {
-        let output = match screening(&self.core.policy, &self.core.book, judged, &OnDisk) {
+        let output = match screening(&self.core.policy, &self.core.state, judged, &OnDisk) {
             Screening::Deny(rule) => {
                 let name = judged.tool_name.as_deref().unwrap_or("a tool");
                 let message = Text::from(format!("{name} was denied: {rule}"));
@@ -73,22 +73,22 @@ impl Actor {
 /// What the rules decide about the call.
 pub(super) fn screening(
     policy: &Policy,
-    book: &Book,
+    state: &DerivedState,
     judged: &Judged,
     disk: &dyn Disk,
 ) -> Screening {
     let id = judged.tool_use_id.as_deref();
-    let tool = id.and_then(|id| book.tool(id));
+    let tool = id.and_then(|id| state.tool(id));
     let input = judged.input.as_deref().map(Json::trusted);
     let facts = CallFacts {
         tool_name: judged.tool_name.as_deref(),
         kind: tool.map(|tool| tool.kind),
         input: input.as_ref(),
         server: tool.and_then(|tool| tool.server.as_deref()),
-        moved: book.has_moved(id),
+        moved: state.has_moved(id),
         ..CallFacts::default()
     };
-    policy.screen(&book.tools().describe(&facts), disk)
+    policy.screen(&state.tools().describe(&facts), disk)
 }
 
 fn decision(word: &str, reason: &str) -> Value {

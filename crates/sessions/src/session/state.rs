@@ -14,8 +14,8 @@ use agentwire_protocol::event::{
 };
 use agentwire_protocol::{EventKind, SessionState, Text, TokenUsage, TurnEnd};
 
+use super::pending_request::{Asker, PendingRequest, Tool};
 use super::policy::stays_put;
-use super::raised::{Asker, Raised, Tool};
 use crate::clock;
 use crate::store::{OpenBy, Record};
 
@@ -24,7 +24,7 @@ use crate::store::{OpenBy, Record};
 pub(super) const OPEN_LIMIT: usize = 4096;
 
 #[derive(Debug)]
-pub(crate) struct Book {
+pub(crate) struct DerivedState {
     pub(crate) record: Record,
     agent_tools: &'static AgentTools,
     /// The turns of earlier processes, because each translator counts from 1.
@@ -42,16 +42,16 @@ pub(crate) struct Book {
     /// Something waits for hooks that the gateway raised.
     is_hooked: bool,
     /// The conversation that the agent must report it has opened.
-    asked: Option<Wanted>,
+    expected: Option<ExpectedConversation>,
     /// Whether it reported another one instead.
-    refusal: Refusal,
+    mismatch: Mismatch,
     /// Open tool calls, for the rules.
     tools: BTreeMap<String, Tool>,
     /// Open shell calls that may change the agent's directory.
     shells: BTreeSet<String>,
     /// Such a call has run.
     moved: bool,
-    pub(super) requests: BTreeMap<String, Raised>,
+    pub(super) requests: BTreeMap<String, PendingRequest>,
     /// What the running turn has used so far, as far as the agent reports it.
     pub(super) running: Running,
     /// Changed since it was last stored.
@@ -85,7 +85,7 @@ impl Running {
 /// Whether the agent opened a different conversation than requested. From then on, ids that it reports are
 /// ignored.
 #[derive(Debug, Default, PartialEq, Eq)]
-enum Refusal {
+enum Mismatch {
     #[default]
     None,
     /// It did, for this reason, which is not reported yet.
@@ -96,14 +96,14 @@ enum Refusal {
 
 /// What a process must report about the conversation that it opens.
 #[derive(Clone, Debug)]
-pub(super) enum Wanted {
+pub(super) enum ExpectedConversation {
     /// It is this one.
     Same(String),
     /// It is another one: a copy of this one.
     Copy(String),
 }
 
-impl Book {
+impl DerivedState {
     pub(crate) fn new(
         record: Record,
         agent_tools: &'static AgentTools,
@@ -119,8 +119,8 @@ impl Book {
             is_silent: false,
             has_answer: record.summary.usage.output_tokens > 0,
             is_hooked: false,
-            asked: None,
-            refusal: Refusal::None,
+            expected: None,
+            mismatch: Mismatch::None,
             tools: BTreeMap::new(),
             shells: BTreeSet::new(),
             moved: false,
@@ -153,37 +153,37 @@ impl Book {
     }
 
     /// The starting process must report that it opened this conversation.
-    pub(super) fn ask_for(&mut self, wanted: Option<Wanted>) {
-        self.asked = wanted;
+    pub(super) fn expect_conversation(&mut self, expected: Option<ExpectedConversation>) {
+        self.expected = expected;
     }
 
     /// Why the resumed conversation is not the requested one, if it is not. Returned once.
-    pub(super) fn take_refusal(&mut self) -> Option<String> {
-        match std::mem::take(&mut self.refusal) {
-            Refusal::Due(message) => {
-                self.refusal = Refusal::Reported;
+    pub(super) fn take_mismatch(&mut self) -> Option<String> {
+        match std::mem::take(&mut self.mismatch) {
+            Mismatch::Due(message) => {
+                self.mismatch = Mismatch::Reported;
                 Some(message)
             }
             other => {
-                self.refusal = other;
+                self.mismatch = other;
                 None
             }
         }
     }
 
     /// The agent reports which of its own sessions it has opened.
-    fn told(&mut self, id: String) {
-        if self.refusal != Refusal::None {
+    fn conversation_opened(&mut self, id: String) {
+        if self.mismatch != Mismatch::None {
             return;
         }
-        match self.asked.take() {
-            Some(Wanted::Same(asked)) if asked != id => {
-                self.refusal = Refusal::Due(format!(
+        match self.expected.take() {
+            Some(ExpectedConversation::Same(asked)) if asked != id => {
+                self.mismatch = Mismatch::Due(format!(
                     "the agent opened its session {id} instead of resuming {asked}"
                 ));
             }
-            Some(Wanted::Copy(asked)) if asked == id => {
-                self.refusal = Refusal::Due(format!(
+            Some(ExpectedConversation::Copy(asked)) if asked == id => {
+                self.mismatch = Mismatch::Due(format!(
                     "the agent continued its session {id} instead of a copy of it"
                 ));
             }
@@ -209,7 +209,7 @@ impl Book {
 
     /// Whether silence is suspicious: a turn runs and waits for nothing.
     pub(super) fn may_stall(&self) -> bool {
-        let waits = |request: &Raised| match request.kind {
+        let waits = |request: &PendingRequest| match request.kind {
             RequestKind::Permission | RequestKind::Question | RequestKind::Hook => true,
             RequestKind::Mcp => request.input.as_ref().and_then(mcp::awaited).is_some(),
             RequestKind::Other => false,
@@ -265,16 +265,16 @@ impl Book {
             EventKind::TurnCompleted(turn) => self.turn_completed(turn),
             EventKind::TurnFailed(turn) => {
                 turn.turn_number += self.turns_before;
-                self.turn_over(turn.reason.into(), turn.usage, turn.cost_usd);
+                self.turn_ended(turn.reason.into(), turn.usage, turn.cost_usd);
             }
             EventKind::ToolStarted(tool) => self.tool_started(tool, &draft.agent),
-            EventKind::ToolCompleted(tool) => self.tool_over(&tool.tool_id, main, true),
+            EventKind::ToolCompleted(tool) => self.tool_ended(&tool.tool_id, main, true),
             EventKind::ToolFailed(tool) => {
                 let has_run = match tool.reason {
                     ToolFailure::Interrupted => true,
                     ToolFailure::Denied | ToolFailure::Invalid => false,
                 };
-                self.tool_over(&tool.tool_id, main, has_run);
+                self.tool_ended(&tool.tool_id, main, has_run);
             }
             EventKind::AgentSpawned(_) => {
                 let id = draft.agent.id.to_string();
@@ -312,10 +312,12 @@ impl Book {
     fn turn_completed(&mut self, turn: &mut TurnCompleted<'_>) {
         turn.turn_number += self.turns_before;
         self.has_answer = true;
-        self.turn_over(TurnEnd::Completed, Some(turn.usage), turn.cost_usd);
-        if let Some(Wanted::Same(asked) | Wanted::Copy(asked)) = self.asked.take() {
-            self.refusal =
-                Refusal::Due(format!("the agent never reported that it resumed {asked}"));
+        self.turn_ended(TurnEnd::Completed, Some(turn.usage), turn.cost_usd);
+        if let Some(ExpectedConversation::Same(asked) | ExpectedConversation::Copy(asked)) =
+            self.expected.take()
+        {
+            self.mismatch =
+                Mismatch::Due(format!("the agent never reported that it resumed {asked}"));
         }
     }
 
@@ -361,7 +363,7 @@ impl Book {
     }
 
     /// Records an open request, which event `seq` raises.
-    pub(super) fn open_request(&mut self, raised: Raised, seq: u64) {
+    pub(super) fn open_request(&mut self, raised: PendingRequest, seq: u64) {
         open(&mut self.record.open.requests, raised.id.clone(), &raised.agent, Some(seq));
         self.requests.insert(raised.id.clone(), raised);
         self.refresh();
@@ -377,7 +379,7 @@ impl Book {
     }
 
     /// That turn has ended. The agent does not know about it, so its count is one lower.
-    pub(super) fn own_turn_over(&mut self) {
+    pub(super) fn own_turn_ended(&mut self) {
         self.turns_before += 1;
     }
 
@@ -387,11 +389,11 @@ impl Book {
         request: &RequestRaised<'_>,
         agent: &Agent<'_>,
         asker: Asker,
-    ) -> Raised {
+    ) -> PendingRequest {
         let call = request.tool_use_id.as_ref().map(Text::decode);
         let tool = call.as_deref().and_then(|id| self.tools.get(id));
-        let raised = Raised::new(request, agent, asker, self.agent_tools);
-        Raised { tool: tool.cloned(), moved: self.has_moved(call.as_deref()), ..raised }
+        let raised = PendingRequest::new(request, agent, asker, self.agent_tools);
+        PendingRequest { tool: tool.cloned(), moved: self.has_moved(call.as_deref()), ..raised }
     }
 
     fn status(&mut self, status: &StatusChanged<'_>) {
@@ -403,12 +405,12 @@ impl Book {
         match status.status {
             Status::Ready => self.is_ready = true,
             Status::Model => summary.model = message.or(summary.model.take()),
-            Status::Session => message.into_iter().for_each(|id| self.told(id)),
+            Status::Session => message.into_iter().for_each(|id| self.conversation_opened(id)),
             Status::Title => summary.title = message.or(summary.title.take()),
-            Status::Prompted => self.prompt_over(status),
+            Status::Prompted => self.prompt_ended(status),
             Status::Queue => match message.as_deref() {
                 Some("started") => self.tells_fates = true,
-                Some("completed" | "cancelled") => self.prompt_over(status),
+                Some("completed" | "cancelled") => self.prompt_ended(status),
                 Some(_) | None => {}
             },
             Status::Working
@@ -432,7 +434,7 @@ impl Book {
     }
 
     /// A prompt joined a running turn, or there will be no turn for it.
-    fn prompt_over(&mut self, status: &StatusChanged<'_>) {
+    fn prompt_ended(&mut self, status: &StatusChanged<'_>) {
         #[derive(serde::Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Details {
@@ -447,7 +449,7 @@ impl Book {
     fn info(&mut self, info: &AgentInfo<'_>) {
         self.record.summary.inform(info);
         if let Some(id) = &info.native_session_id {
-            self.told(id.to_string());
+            self.conversation_opened(id.to_string());
         }
     }
 
@@ -482,7 +484,7 @@ impl Book {
         self.tools.get(id)
     }
 
-    fn tool_over(&mut self, id: &Text<'_>, main: bool, has_run: bool) {
+    fn tool_ended(&mut self, id: &Text<'_>, main: bool, has_run: bool) {
         let id = id.decode();
         self.moved |= self.shells.remove(&*id) && has_run;
         self.tools.remove(&*id);
@@ -490,7 +492,7 @@ impl Book {
         self.running.has_results |= main;
     }
 
-    fn turn_over(&mut self, end: TurnEnd, usage: Option<TokenUsage>, cost: Option<f64>) {
+    fn turn_ended(&mut self, end: TurnEnd, usage: Option<TokenUsage>, cost: Option<f64>) {
         self.record.summary.turn_over(end, usage, cost);
         self.record.open.turn = None;
         self.running = Running::default();

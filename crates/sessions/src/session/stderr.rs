@@ -53,7 +53,7 @@ impl Stderr {
 
     /// The last output, on one line: the last line that starts with "error" and what follows it, or else
     /// the end. Colours, stack frames and lines that only point at a place are left out.
-    pub(super) fn last_words(&self) -> Option<String> {
+    pub(super) fn last_lines(&self) -> Option<String> {
         const LINES: usize = 3;
         let text = String::from_utf8_lossy(&self.tail);
         let says =
@@ -127,12 +127,12 @@ mod tests {
                     1 | a = [\n  |     ^\n    at main (file.js:1:2)\n    at async f\nthe end";
         said.feed(text.as_bytes(), &mut |_, _| {});
         said.end(&mut |_, _| {});
-        let words = said.last_words().expect("words");
+        let words = said.last_lines().expect("words");
         assert_eq!(words, "09:00 ERROR it broke; 1 | a = [; the end");
-        assert_eq!(Stderr::default().last_words(), None);
+        assert_eq!(Stderr::default().last_lines(), None);
         let text = "warming up\nerror: unexpected '--flux'\n\ntip: none\nUsage: flux\nor --help\n";
         said.feed(text.as_bytes(), &mut |_, _| {});
-        let words = said.last_words().expect("words");
+        let words = said.last_lines().expect("words");
         assert_eq!(words, "error: unexpected '--flux'; tip: none; Usage: flux");
     }
 }

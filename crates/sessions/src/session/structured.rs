@@ -15,8 +15,8 @@ use agentwire_protocol::{ErrorCode, GatewayError, Json, SessionConfig, TokenUsag
 use jsonschema::Validator;
 use tokio::sync::oneshot;
 
-use self::answer::{Judged, cut};
-use super::queued_prompt::Entry;
+use self::answer::{CheckResult, cut};
+use super::pending_prompt::PendingPrompt;
 use crate::blocking::blocking;
 
 /// The name of the failure, as clients of Claude know it.
@@ -46,7 +46,7 @@ pub(crate) struct Structured {
     /// How many of the agent's turns were parts of another turn.
     merged: u64,
     /// Prompts that wait until the turn has ended. The agent must not start the next one before.
-    waiting: VecDeque<Entry>,
+    waiting: VecDeque<PendingPrompt>,
 }
 
 #[derive(Debug)]
@@ -54,18 +54,18 @@ enum Stage {
     /// No answer was rejected.
     First,
     /// The agent must be asked again, for this reason.
-    Refused { spent: Box<Spent>, error: String },
+    Refused { spent: Box<FirstAnswerUsage>, error: String },
     /// It was asked again, but has not started yet.
-    Asked(Box<Spent>),
+    Asked(Box<FirstAnswerUsage>),
     /// It works on its second answer.
-    Again(Box<Spent>),
+    Again(Box<FirstAnswerUsage>),
 }
 
 #[derive(Debug)]
 enum Checking {
     Runs {
         turn: Box<TurnCompleted<'static>>,
-        outcome: oneshot::Receiver<Judged>,
+        outcome: oneshot::Receiver<CheckResult>,
     },
     /// The result is no longer needed.
     Dropped,
@@ -73,7 +73,7 @@ enum Checking {
 
 /// What the first part of a turn used.
 #[derive(Clone, Debug, Default)]
-struct Spent {
+struct FirstAnswerUsage {
     turn_number: u64,
     usage: TokenUsage,
     cost_usd: Option<f64>,
@@ -144,11 +144,11 @@ impl Structured {
     }
 
     pub(super) fn waiting(&self) -> impl Iterator<Item = &String> {
-        self.waiting.iter().filter_map(|entry| entry.prompt.message_id.as_ref())
+        self.waiting.iter().filter_map(|pending| pending.prompt.message_id.as_ref())
     }
 }
 
-impl Spent {
+impl FirstAnswerUsage {
     /// Adds what another part of the turn used.
     fn plus(
         &self,

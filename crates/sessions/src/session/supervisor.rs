@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::agent::{Happening, Origin, Running};
+use super::agent::{Origin, ProcessActivity, Running};
 use super::escalation::Escalation;
 use crate::process::TreeSignal;
 
@@ -50,7 +50,7 @@ impl Supervisor {
 
     /// Returns the process once it has ended and all its output is read.
     pub(super) fn take_over(&mut self) -> Option<Running> {
-        let process = self.process.take_if(|process| process.is_over());
+        let process = self.process.take_if(|process| process.is_ended());
         if process.is_some() {
             self.escalation.clear();
         }
@@ -121,7 +121,7 @@ impl Supervisor {
     }
 
     /// The next thing that happens to the process. Cancel safe.
-    pub(super) async fn next(&mut self, may_gather: bool) -> Happening {
+    pub(super) async fn next(&mut self, may_gather: bool) -> ProcessActivity {
         match &mut self.process {
             Some(process) => process.next(may_gather).await,
             None => std::future::pending().await,

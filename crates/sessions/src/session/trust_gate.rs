@@ -20,16 +20,16 @@ use serde_json::json;
 
 use tokio::time::Instant;
 
+use super::accept_commands::weight;
 use super::actor::Actor;
 use super::callers::NOBODY;
-use super::calls::weight;
 use super::commands::taken;
 use super::core::Effect;
-use super::queued_prompt::Entry;
-use super::raised::Asker;
+use super::pending_prompt::PendingPrompt;
+use super::pending_request::Asker;
 use super::supervisor::Due;
-use crate::slow_fs::look;
-use crate::trust::{Found, Ledger, Snapshot, Survey, Wish, survey};
+use crate::slow_fs::access;
+use crate::trust::{Ledger, Snapshot, Survey, SurveyedFile, Wish, survey};
 
 const WAITING: usize = 1024;
 
@@ -39,7 +39,7 @@ const WAITING_BYTES: usize = 256 << 20;
 const LOOK: Duration = Duration::from_secs(10);
 
 /// Whether the project is trusted, and what waits for that decision.
-pub(super) struct Trusting {
+pub(super) struct TrustGate {
     wish: Wish,
     rest: Rest,
     /// What the open request is about.
@@ -73,7 +73,7 @@ enum Verdict {
     Ask(Survey),
 }
 
-impl Trusting {
+impl TrustGate {
     pub(super) fn new(wish: Wish, rest: Option<Duration>) -> Self {
         Self {
             wish,
@@ -100,15 +100,15 @@ impl Trusting {
 
     /// Ends the rest if its time has passed. Returns whether it ended now.
     fn has_rested(&mut self, now: Instant) -> bool {
-        let is_over = self.rests_until().is_some_and(|until| until <= now);
-        if is_over {
+        let is_ended = self.rests_until().is_some_and(|until| until <= now);
+        if is_ended {
             self.rest = Rest::Over;
         }
-        is_over
+        is_ended
     }
 
     /// Holds a command until the agent starts, if there is room.
-    fn keep(&mut self, call: Call, command: Command) -> Result<(), GatewayError> {
+    fn queue(&mut self, call: Call, command: Command) -> Result<(), GatewayError> {
         let size = weight(&command);
         if self.waiting.len() >= WAITING || self.bytes + size > WAITING_BYTES {
             let message = match self.asked {
@@ -153,8 +153,8 @@ impl Trusting {
 impl Actor {
     /// Starts the agent or asks whether the project is trusted, but not before the start time.
     pub(super) async fn enter(&mut self) -> Result<(), GatewayError> {
-        if let Rest::Due(rest) = self.trusting.rest {
-            self.trusting.rest = Rest::Until(Instant::now() + rest);
+        if let Rest::Due(rest) = self.trust_gate.rest {
+            self.trust_gate.rest = Rest::Until(Instant::now() + rest);
             let agent = self.plan.agent.as_str();
             let seconds = rest.as_secs() + u64::from(rest.subsec_nanos() > 0);
             let message = format!(
@@ -171,15 +171,15 @@ impl Actor {
 
     /// The agent's start time has come.
     pub(super) fn end_rest(&mut self, now: Instant) {
-        if self.trusting.has_rested(now) {
+        if self.trust_gate.has_rested(now) {
             self.supervisor.want(Due::Agent);
         }
     }
 
     /// The start time has come, or the request is answered and the answer is durable.
-    pub(super) async fn go_in(&mut self) {
-        let asked = self.trusting.asked.take();
-        let answer = self.trusting.answer.take().unwrap_or(false);
+    pub(super) async fn start_agent_if_trusted(&mut self) {
+        let asked = self.trust_gate.asked.take();
+        let answer = self.trust_gate.answer.take().unwrap_or(false);
         if self.phase.is_ending() {
             return;
         }
@@ -193,10 +193,10 @@ impl Actor {
             self.core.error(error.code.as_str(), error.message.clone());
             return self.end(SessionEndReason::Failed, Some(error.message));
         }
-        if self.trusting.is_waiting() {
+        if self.trust_gate.is_waiting() {
             return;
         }
-        for (call, command) in self.trusting.take_waiting() {
+        for (call, command) in self.trust_gate.take_waiting() {
             self.release(call, command);
         }
     }
@@ -205,7 +205,7 @@ impl Actor {
         match verdict {
             // If there is nothing to leave out, even an agent that cannot leave it out may start.
             Verdict::Nothing => {
-                let is_left_out = self.trusting.wish == Wish::Distrust
+                let is_left_out = self.trust_gate.wish == Wish::Distrust
                     && self.plan.dialect.starts_without_project()
                     && !self.servers_need_trust();
                 self.config.trust = is_left_out.then_some(false);
@@ -213,7 +213,7 @@ impl Actor {
             Verdict::Trusted => self.config.trust = Some(true),
             Verdict::Distrusted(reason) => self.distrust(reason)?,
             Verdict::Ask(found) => {
-                self.ask_for_trust(found);
+                self.request_trust(found);
                 return Ok(());
             }
         }
@@ -224,17 +224,17 @@ impl Actor {
 
     /// Examines the files. `shown` is what a client has just trusted.
     async fn judge(&mut self, shown: Option<&Survey>) -> Verdict {
-        let Some(found) = self.look().await else {
+        let Some(found) = self.survey_project().await else {
             return Verdict::Distrusted("its files could not be read in time");
         };
         let state = found.snapshot();
         if found.is_empty() {
-            self.trusting.state = state;
+            self.trust_gate.state = state;
             return Verdict::Nothing;
         }
         let is_shown = shown.is_some_and(|shown| is_same(shown, &found));
-        let remembers = is_shown || self.trusting.wish == Wish::Trust;
-        let is_trusted = match self.trusting.wish {
+        let remembers = is_shown || self.trust_gate.wish == Wish::Trust;
+        let is_trusted = match self.trust_gate.wish {
             Wish::Trust | Wish::TrustOnce => true,
             Wish::Distrust => return Verdict::Distrusted("the session or the settings say so"),
             Wish::Ask => is_shown || self.is_remembered(state.clone()).await,
@@ -242,7 +242,7 @@ impl Actor {
         if !is_trusted {
             return Verdict::Ask(found);
         }
-        self.trusting.state.clone_from(&state);
+        self.trust_gate.state.clone_from(&state);
         if let Some(state) = state.filter(|_| remembers) {
             self.remember(state).await;
         }
@@ -250,7 +250,7 @@ impl Actor {
     }
 
     /// Examines the files on a thread that may block. Returns `None` if that takes too long.
-    async fn look(&mut self) -> Option<Survey> {
+    async fn survey_project(&mut self) -> Option<Survey> {
         let files = self.plan.dialect.project_files(&self.config);
         let directory = self.config.working_directory.as_deref().map(PathBuf::from);
         let Some(directory) = directory.filter(|_| !files.is_empty()) else {
@@ -259,7 +259,7 @@ impl Actor {
         let further = self.config.additional_directories.iter().flatten();
         let further: Vec<PathBuf> = further.map(|further| directory.join(further)).collect();
         let looked = directory.clone();
-        let found = look(&directory, move |here| {
+        let found = access(&directory, move |here| {
             drop(here);
             survey(&files, &looked, &further, std::env::home_dir().as_deref())
         });
@@ -289,14 +289,14 @@ impl Actor {
     fn ledger(&self) -> (Ledger, AgentType, String) {
         let directory = self.config.working_directory.clone().unwrap_or_default();
         let settings = &self.plan.settings;
-        let ledger = match self.plan.kept.data_dir(settings) {
+        let ledger = match self.plan.pinned_dirs.data_dir(settings) {
             Some(data_dir) => Ledger::within(data_dir),
             None => Ledger::new(&settings.data_dir),
         };
         (ledger, self.plan.agent, directory)
     }
 
-    fn ask_for_trust(&mut self, found: Survey) {
+    fn request_trust(&mut self, found: Survey) {
         let id = format!("trust-{}", self.core.journal.last() + 1);
         let agent = self.plan.agent.as_str();
         let directory = self.config.working_directory.clone().unwrap_or_default();
@@ -322,9 +322,9 @@ impl Actor {
             ..RequestRaised::new(id.as_str(), RequestKind::Permission, Some(Json::of(&input)))
         };
         // No rule and no hook answers this: only a client can trust a project.
-        self.core.ask(request, Asker::Trust);
+        self.core.raise_request(request, Asker::Trust);
         self.wait_for_answer(&id);
-        self.trusting.asked = Some(found);
+        self.trust_gate.asked = Some(found);
     }
 
     pub(super) fn trust_answered(&mut self, answer: &Answer) -> Result<(), GatewayError> {
@@ -336,7 +336,7 @@ impl Actor {
                 return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
             }
         };
-        self.trusting.answer = Some(allow);
+        self.trust_gate.answer = Some(allow);
         self.core.effects.push(Effect::Open);
         Ok(())
     }
@@ -383,13 +383,13 @@ impl Actor {
     /// With one process per turn, the files may have changed since the last turn.
     pub(super) async fn check_again(&mut self) -> Result<(), GatewayError> {
         // The files are trusted whatever they contain.
-        if self.trusting.wish == Wish::TrustOnce {
+        if self.trust_gate.wish == Wish::TrustOnce {
             return Ok(());
         }
         if self.config.trust == Some(false) {
             return Ok(());
         }
-        match (self.look().await, &self.trusting.state) {
+        match (self.survey_project().await, &self.trust_gate.state) {
             (Some(found), Some(state)) if found.is_within(state) => Ok(()),
             (Some(_), Some(_)) | (None, _) => {
                 self.distrust("its files changed during the session")
@@ -408,11 +408,11 @@ impl Actor {
         call: Call,
         command: Command,
     ) -> Result<(), GatewayError> {
-        let Command::Prompt(prompt) = command else { return self.trusting.keep(call, command) };
+        let Command::Prompt(prompt) = command else { return self.trust_gate.queue(call, command) };
         let id = prompt.message_id.clone().unwrap_or_default();
-        self.trusting.keep(NOBODY, Command::Prompt(prompt))?;
-        if let Some((_, Command::Prompt(prompt))) = self.trusting.waiting.back() {
-            self.core.book.entitle(&prompt.text);
+        self.trust_gate.queue(NOBODY, Command::Prompt(prompt))?;
+        if let Some((_, Command::Prompt(prompt))) = self.trust_gate.waiting.back() {
+            self.core.state.entitle(&prompt.text);
         }
         self.queued(&id);
         self.core.answer(call, Ok(taken(&id)));
@@ -432,14 +432,14 @@ impl Actor {
     }
 
     fn release_prompt(&mut self, prompt: Prompt) {
-        if let Err(error) = self.take_on(NOBODY, Entry::queued(prompt.clone())) {
+        if let Err(error) = self.accept_prompt(NOBODY, PendingPrompt::queued(prompt.clone())) {
             self.fail_prompt(prompt, TurnFailure::Error, &error.message);
         }
     }
 
     /// Prompts that wait for the decision become failed turns.
     pub(super) fn fail_waiting(&mut self, failure: TurnFailure, reason: &str) {
-        for prompt in self.trusting.take_prompts() {
+        for prompt in self.trust_gate.take_prompts() {
             self.fail_prompt(prompt, failure, reason);
         }
     }
@@ -448,7 +448,7 @@ impl Actor {
 /// Whether the files found now are those that were shown. For files without a digest, only their paths can
 /// be compared.
 fn is_same(shown: &Survey, found: &Survey) -> bool {
-    let digest = |file: &Found| (file.path.clone(), file.digest.clone());
+    let digest = |file: &SurveyedFile| (file.path.clone(), file.digest.clone());
     shown.files.iter().map(digest).eq(found.files.iter().map(digest))
         || shown.snapshot().is_some_and(|shown| found.is_within(&shown))
 }

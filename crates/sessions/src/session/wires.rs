@@ -21,14 +21,14 @@ use super::journal::Journal;
 use super::policy::{Policy, Screening, Verdict};
 use super::requests::asked;
 use super::screening::screening;
-use super::state::Book;
+use super::state::DerivedState;
 use lines::{WIRES, Wire, permission};
 
 const WORK: &str = "/srv/project";
 
 /// What an agent does, independent of any agent's format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Deed<'r> {
+enum ToolAction<'r> {
     Run(&'r str),
     Read(&'r str),
     Search(&'r str),
@@ -75,7 +75,7 @@ const EXCEPT: &[(&str, &str, &str)] = &[
 ];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Came {
+enum Outcome {
     /// It was allowed, and the agent got that answer.
     Allowed,
     /// It was denied, and the agent got that answer.
@@ -84,7 +84,7 @@ enum Came {
     Asked,
 }
 
-impl fmt::Display for Came {
+impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Allowed => "allow",
@@ -129,8 +129,8 @@ impl Session {
         });
         let record = serde_json::from_value(record).expect("a record");
         let journal = Journal::new("s".into(), 0);
-        let book = Book::new(record, dialect.tools(), false);
-        let core = Core::new(journal, book, Hooks::default(), None, Some(Advisor(dialect)))
+        let state = DerivedState::new(record, dialect.tools(), false);
+        let core = Core::new(journal, state, Hooks::default(), None, Some(Advisor(dialect)))
             .judging(policy.clone(), false);
         let tape = Tape::new(dialect, &Setup::default());
         Self { tape, core, policy: policy.clone() }
@@ -152,7 +152,7 @@ impl Session {
     }
 
     /// The agent asks; the verdict is made and goes to its stdin.
-    fn ask(&mut self, wire: &Wire, lines: &[Value]) -> Came {
+    fn ask(&mut self, wire: &Wire, lines: &[Value]) -> Outcome {
         self.hear(lines);
         self.written();
         let raised = std::mem::take(&mut self.core.raised);
@@ -165,33 +165,39 @@ impl Session {
         let settlement = match verdict {
             Verdict::Allow(_) => Settlement::allow(id),
             Verdict::Deny(_) => Settlement::deny(id, "denied"),
-            Verdict::Ask => return Came::Asked,
+            Verdict::Ask => return Outcome::Asked,
         };
         let settled = self.tape.command(NOBODY, &Command::Settle(settlement), &mut self.core);
         settled.unwrap_or_else(|error| panic!("{}: {error:?}", wire.name));
         let written = self.written();
         let answers = written.iter().map(|line| (wire.answer)(line));
-        let came = if matches!(verdict, Verdict::Allow(_)) { Came::Allowed } else { Came::Denied };
-        let outcome = match came {
-            Came::Allowed => RequestOutcome::Allowed,
-            Came::Denied | Came::Asked => RequestOutcome::Denied,
+        let outcome =
+            if matches!(verdict, Verdict::Allow(_)) { Outcome::Allowed } else { Outcome::Denied };
+        let settled_as = match outcome {
+            Outcome::Allowed => RequestOutcome::Allowed,
+            Outcome::Denied | Outcome::Asked => RequestOutcome::Denied,
         };
-        self.core.settled(raised, outcome, (SettledBy::Policy, None), None, None);
-        let expected = vec![came == Came::Allowed];
+        self.core.settled(raised, settled_as, (SettledBy::Policy, None), None, None);
+        let expected = vec![outcome == Outcome::Allowed];
         assert_eq!(answers.collect::<Vec<_>>(), expected, "{}: {written:?}", wire.name);
-        came
+        outcome
     }
 }
 
 /// The result of each way in which the agent may ask for it. All ways must have the same result; `None` if
 /// the agent cannot ask for it.
-fn came(wire: &Wire, policy: &Policy, deed: Deed<'_>) -> Option<Came> {
-    let ways = (wire.asks)(deed);
-    let came = ways.iter().map(|lines| Session::new(wire.dialect, policy).ask(wire, lines));
-    let mut came: Vec<Came> = came.collect();
-    came.dedup();
-    assert!(came.len() <= 1, "{}: {deed:?} is judged in {} ways: {came:?}", wire.name, came.len());
-    came.pop()
+fn outcome(wire: &Wire, policy: &Policy, action: ToolAction<'_>) -> Option<Outcome> {
+    let ways = (wire.asks)(action);
+    let outcomes = ways.iter().map(|lines| Session::new(wire.dialect, policy).ask(wire, lines));
+    let mut outcomes: Vec<Outcome> = outcomes.collect();
+    outcomes.dedup();
+    assert!(
+        outcomes.len() <= 1,
+        "{}: {action:?} is judged in {} ways: {outcomes:?}",
+        wire.name,
+        outcomes.len()
+    );
+    outcomes.pop()
 }
 
 fn policy(wire: &Wire, mode: ApprovalMode, allowed: &[&str], blocked: &[&str]) -> Policy {
@@ -218,12 +224,12 @@ fn every_command_is_judged_alike_over_every_wire() {
                 Some(("deny", rule)) => policy(wire, ApprovalMode::AutoAll, &["Bash"], &[rule]),
                 _ => policy(wire, ApprovalMode::AskDangerous, &[], &[]),
             };
-            came(wire, &policy, Deed::Run(text)).expect("every agent runs commands")
+            outcome(wire, &policy, ToolAction::Run(text)).expect("every agent runs commands")
         });
-        let all: Vec<Came> = all.collect();
+        let all: Vec<Outcome> = all.collect();
         count += all.len();
         let is_alike = all.windows(2).all(|two| two[0] == two[1]);
-        let is_right = all.iter().all(|came| (*came == Came::Allowed) == (sign == "+"));
+        let is_right = all.iter().all(|outcome| (*outcome == Outcome::Allowed) == (sign == "+"));
         if !is_alike || !is_right {
             wrong.push(format!("{head}: {line}: {all:?}"));
         }
@@ -267,8 +273,8 @@ fn no_bypass_runs_over_any_wire() {
                 Some(("wrapper", command)) => (&with_rules, command.to_owned()),
                 _ => (&with_rules, line.to_owned()),
             };
-            let came = came(wire, policy, Deed::Run(&command));
-            assert_eq!(came, Some(Came::Asked), "{}: {command:?}", wire.name);
+            let outcome = outcome(wire, policy, ToolAction::Run(&command));
+            assert_eq!(outcome, Some(Outcome::Asked), "{}: {command:?}", wire.name);
         }
     }
 }
@@ -277,7 +283,7 @@ fn no_bypass_runs_over_any_wire() {
 struct Row {
     /// The names by which a wire may be excepted.
     names: Vec<String>,
-    deed: Deed<'static>,
+    action: ToolAction<'static>,
     policy: Box<dyn Fn(&Wire) -> Policy>,
     expected: &'static str,
     shown: String,
@@ -302,16 +308,16 @@ fn cells(head: &str) -> Vec<Vec<&'static str>> {
 fn rules() -> Vec<Row> {
     let rows = cells("| list | rule | tool | asked | verdict |").into_iter().map(|cells| {
         let [list, rule, tool, asked, expected] = *cells else { panic!("{cells:?}") };
-        let deed = match (tool, tool.strip_prefix("mcp__").and_then(|it| it.split_once("__"))) {
-            (_, Some((server, tool))) => Deed::Mcp(server, tool),
-            ("Bash", _) => Deed::Run(asked),
-            ("Read", _) => Deed::Read(asked),
-            ("Write", _) => Deed::Write(asked),
-            ("Edit", _) => Deed::Edit(asked),
-            ("Grep", _) => Deed::Search(asked),
-            ("WebFetch", _) => Deed::Fetch(asked),
-            ("AskUserQuestion", _) => Deed::AskUser,
-            (name, _) => Deed::Other(name),
+        let action = match (tool, tool.strip_prefix("mcp__").and_then(|it| it.split_once("__"))) {
+            (_, Some((server, tool))) => ToolAction::Mcp(server, tool),
+            ("Bash", _) => ToolAction::Run(asked),
+            ("Read", _) => ToolAction::Read(asked),
+            ("Write", _) => ToolAction::Write(asked),
+            ("Edit", _) => ToolAction::Edit(asked),
+            ("Grep", _) => ToolAction::Search(asked),
+            ("WebFetch", _) => ToolAction::Fetch(asked),
+            ("AskUserQuestion", _) => ToolAction::AskUser,
+            (name, _) => ToolAction::Other(name),
         };
         let policy = move |wire: &Wire| match list {
             "allowed" => policy(wire, ApprovalMode::Ask, &[rule], &[]),
@@ -319,7 +325,7 @@ fn rules() -> Vec<Row> {
             _ => panic!("no such list: {list}"),
         };
         let names = vec![tool.to_owned(), format!("{rule} {tool}")];
-        Row { names, deed, policy: Box::new(policy), expected, shown: cells.join(" | ") }
+        Row { names, action, policy: Box::new(policy), expected, shown: cells.join(" | ") }
     });
     rows.collect()
 }
@@ -329,26 +335,26 @@ fn modes() -> Vec<Row> {
     let classes = cells("| class | ask | askDangerous | autoEdit | autoAll |");
     assert_eq!(classes.len(), 13, "every class has a row");
     let rows = classes.into_iter().flat_map(|cells| {
-        let deed = match cells[0] {
-            "think" => Deed::Think,
-            "read" => Deed::Read("/srv/project/a"),
-            "search" => Deed::Search("/srv/project"),
-            "edit" => Deed::Edit("/srv/project/a"),
-            "shell" => Deed::Run("make"),
-            "delete" => Deed::Delete("/srv/project/a"),
-            "move" => Deed::Move("/srv/project/a"),
-            "network" => Deed::Fetch("https://example.org/"),
-            "agent" => Deed::Spawn,
-            "mcp" => Deed::Mcp("a", "b"),
-            "mode" => Deed::ChangeMode,
-            "unknown" => Deed::Other("Unheard"),
-            "question" => Deed::AskUser,
+        let action = match cells[0] {
+            "think" => ToolAction::Think,
+            "read" => ToolAction::Read("/srv/project/a"),
+            "search" => ToolAction::Search("/srv/project"),
+            "edit" => ToolAction::Edit("/srv/project/a"),
+            "shell" => ToolAction::Run("make"),
+            "delete" => ToolAction::Delete("/srv/project/a"),
+            "move" => ToolAction::Move("/srv/project/a"),
+            "network" => ToolAction::Fetch("https://example.org/"),
+            "agent" => ToolAction::Spawn,
+            "mcp" => ToolAction::Mcp("a", "b"),
+            "mode" => ToolAction::ChangeMode,
+            "unknown" => ToolAction::Other("Unheard"),
+            "question" => ToolAction::AskUser,
             class => panic!("no such class: {class}"),
         };
         let class = cells[0];
         let row = move |(mode, expected): (ApprovalMode, &'static str)| Row {
             names: vec![class.to_owned()],
-            deed,
+            action,
             policy: Box::new(move |wire| policy(wire, mode, &[], &[])),
             expected,
             shown: format!("{class} in {mode:?}"),
@@ -365,8 +371,8 @@ fn the_tables_of_the_document_hold_over_every_wire() {
     for row in rules().into_iter().chain(modes()) {
         for wire in WIRES {
             let policy = (row.policy)(wire);
-            let came = came(wire, &policy, row.deed).map(|came| came.to_string());
-            let is_right = came.as_deref() == Some(row.expected);
+            let outcome = outcome(wire, &policy, row.action).map(|outcome| outcome.to_string());
+            let is_right = outcome.as_deref() == Some(row.expected);
             let is_excepted = |(name, what, _): &(&str, &str, &str)| {
                 *name == wire.name && row.names.iter().any(|it| it == what)
             };
@@ -376,13 +382,13 @@ fn the_tables_of_the_document_hold_over_every_wire() {
                 }
                 continue;
             }
-            assert!(is_right, "{}: {}: {came:?}", wire.name, row.shown);
+            assert!(is_right, "{}: {}: {outcome:?}", wire.name, row.shown);
             // What a rule denies is also stopped if it runs without asking.
-            for lines in (wire.runs)(row.deed) {
+            for lines in (wire.runs)(row.action) {
                 let mut session = Session::new(wire.dialect, &policy);
                 session.hear(&lines);
                 let is_screened = session.core.judged.iter().any(|judged| {
-                    let said = screening(&policy, &session.core.book, judged, &no_links);
+                    let said = screening(&policy, &session.core.state, judged, &no_links);
                     matches!(said, Screening::Deny(_))
                 });
                 let is_stopped = session.core.breach.is_some() || is_screened;
@@ -409,43 +415,43 @@ fn what_an_acp_call_says_beside_its_input_counts() {
         "content": { "type": "resource_link", "uri": uri, "name": "x" } }] })
     };
     let rows = [
-        (Came::Allowed, json!({})),
-        (Came::Allowed, json!({ "_meta": { "x": { "command": "id" } }, "rawOutput": "x" })),
-        (Came::Allowed, json!({ "locations": [{ "path": IN, "line": 1 }] })),
+        (Outcome::Allowed, json!({})),
+        (Outcome::Allowed, json!({ "_meta": { "x": { "command": "id" } }, "rawOutput": "x" })),
+        (Outcome::Allowed, json!({ "locations": [{ "path": IN, "line": 1 }] })),
         (
-            Came::Allowed,
+            Outcome::Allowed,
             json!({ "content": [{ "type": "diff", "path": IN, "oldText": "a", "newText": "b" }] }),
         ),
-        (Came::Allowed, json!({ "timestamp": 1, "toolName": "Edit", "isAsync": false })),
-        (Came::Allowed, raw(json!({ "mode": "overwrite" }))),
-        (Came::Allowed, raw(json!({ "chmod": null }))),
-        (Came::Allowed, shown("https://example.org/x")),
-        (Came::Asked, json!({ "command": "id" })),
-        (Came::Asked, json!({ "delete": true })),
-        (Came::Asked, json!({ "target": "/etc/x" })),
-        (Came::Asked, json!({ "x": { "y": "/etc/x" } })),
-        (Came::Asked, json!({ "operation": "chmod" })),
+        (Outcome::Allowed, json!({ "timestamp": 1, "toolName": "Edit", "isAsync": false })),
+        (Outcome::Allowed, raw(json!({ "mode": "overwrite" }))),
+        (Outcome::Allowed, raw(json!({ "chmod": null }))),
+        (Outcome::Allowed, shown("https://example.org/x")),
+        (Outcome::Asked, json!({ "command": "id" })),
+        (Outcome::Asked, json!({ "delete": true })),
+        (Outcome::Asked, json!({ "target": "/etc/x" })),
+        (Outcome::Asked, json!({ "x": { "y": "/etc/x" } })),
+        (Outcome::Asked, json!({ "operation": "chmod" })),
         (
-            Came::Asked,
+            Outcome::Asked,
             json!({ "locations": [{ "path": "vscode-remote://ssh-remote+host/etc/x" }] }),
         ),
-        (Came::Asked, json!({ "locations": [{ "path": "untitled:x" }] })),
+        (Outcome::Asked, json!({ "locations": [{ "path": "untitled:x" }] })),
         (
-            Came::Asked,
+            Outcome::Asked,
             json!({ "content": [{ "type": "diff", "path": "vscode-remote://h/x", "newText": "b" }] }),
         ),
-        (Came::Asked, shown("vscode-remote://host/etc/x")),
+        (Outcome::Asked, shown("vscode-remote://host/etc/x")),
         (
-            Came::Asked,
+            Outcome::Asked,
             json!({ "rawInput": { "file_path": "vscode-remote://host/etc/x", "content": "" } }),
         ),
-        (Came::Asked, json!({ "rawInput": { "path": "sftp:x", "content": "" } })),
-        (Came::Asked, raw(json!({ "chmod": "755" }))),
-        (Came::Asked, raw(json!({ "operation": "chmod" }))),
-        (Came::Asked, raw(json!({ "mode": "0755" }))),
-        (Came::Asked, raw(json!({ "mode": 493 }))),
-        (Came::Asked, raw(json!({ "mode": "u+x" }))),
-        (Came::Asked, raw(json!({ "permissions": "rwxr-xr-x" }))),
+        (Outcome::Asked, json!({ "rawInput": { "path": "sftp:x", "content": "" } })),
+        (Outcome::Asked, raw(json!({ "chmod": "755" }))),
+        (Outcome::Asked, raw(json!({ "operation": "chmod" }))),
+        (Outcome::Asked, raw(json!({ "mode": "0755" }))),
+        (Outcome::Asked, raw(json!({ "mode": 493 }))),
+        (Outcome::Asked, raw(json!({ "mode": "u+x" }))),
+        (Outcome::Asked, raw(json!({ "permissions": "rwxr-xr-x" }))),
     ];
     let wire = WIRES.iter().find(|wire| wire.name == "acp").expect("a wire");
     let mut wrong = Vec::new();
@@ -456,9 +462,9 @@ fn what_an_acp_call_says_beside_its_input_counts() {
         let edits = policy(wire, ApprovalMode::AutoEdit, &[], &[]);
         let rule = policy(wire, ApprovalMode::Ask, &["Edit(//srv/project/**)"], &[]);
         for policy in [edits, rule] {
-            let came = Session::new(wire.dialect, &policy).ask(wire, &[permission(&call)]);
-            if came != expected {
-                wrong.push(format!("{came}: {more}"));
+            let outcome = Session::new(wire.dialect, &policy).ask(wire, &[permission(&call)]);
+            if outcome != expected {
+                wrong.push(format!("{outcome}: {more}"));
             }
         }
     }

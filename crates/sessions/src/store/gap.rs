@@ -16,18 +16,18 @@ pub struct Gap {
     pub from: u64,
     /// The last event, inclusive.
     pub to: u64,
-    pub why: Why,
+    pub why: GapReason,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Why {
+pub enum GapReason {
     /// The events are not what was written.
     Damaged,
     Missing,
 }
 
-impl Why {
+impl GapReason {
     /// The code of the events that replace them.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -9,11 +9,11 @@ use super::{Append, Batch, Filter, Record, Store, StoreError};
 
 #[derive(Debug, Default)]
 pub struct Memory {
-    kept: Mutex<Kept>,
+    contents: Mutex<Contents>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct Contents {
     /// In the order in which they started.
     sessions: BTreeMap<u64, Session>,
     orders: HashMap<SessionId, u64>,
@@ -33,17 +33,17 @@ impl Memory {
         Self::default()
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn contents(&self) -> MutexGuard<'_, Contents> {
+        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Store for Memory {
     fn append(&self, appends: &[&Append]) -> Result<(), StoreError> {
-        let mut kept = self.kept();
-        kept.check(appends)?;
+        let mut contents = self.contents();
+        contents.check(appends)?;
         for append in appends {
-            kept.keep(append);
+            contents.append(append);
         }
         Ok(())
     }
@@ -54,8 +54,8 @@ impl Store for Memory {
         after: u64,
         bytes: usize,
     ) -> Result<Vec<Batch>, StoreError> {
-        let kept = self.kept();
-        let Some(session) = kept.session(session) else {
+        let contents = self.contents();
+        let Some(session) = contents.session(session) else {
             return Ok(Vec::new());
         };
         let start = session.batches.partition_point(|batch| batch.last() <= after);
@@ -69,16 +69,16 @@ impl Store for Memory {
     }
 
     fn session(&self, id: &SessionId) -> Result<Option<Record>, StoreError> {
-        Ok(self.kept().session(id).map(|session| session.record.clone()))
+        Ok(self.contents().session(id).map(|session| session.record.clone()))
     }
 
     fn sessions(&self, filter: &Filter) -> Result<Vec<Record>, StoreError> {
-        let kept = self.kept();
+        let contents = self.contents();
         let before = match &filter.before {
-            Some(id) => kept.orders.get(id).copied().unwrap_or(0),
+            Some(id) => contents.orders.get(id).copied().unwrap_or(0),
             None => u64::MAX,
         };
-        Ok(kept
+        Ok(contents
             .sessions
             .range(..before)
             .rev()
@@ -90,11 +90,11 @@ impl Store for Memory {
     }
 
     fn remembered(&self, key: &str) -> Result<Option<String>, StoreError> {
-        Ok(self.kept().keys.get(key).map(|(_, answer)| answer.clone()))
+        Ok(self.contents().keys.get(key).map(|(_, answer)| answer.clone()))
     }
 
     fn forget_key(&self, key: &str) -> Result<(), StoreError> {
-        self.kept().keys.remove(key);
+        self.contents().keys.remove(key);
         Ok(())
     }
 
@@ -104,8 +104,8 @@ impl Store for Memory {
         expected: Option<&str>,
         owner: &str,
     ) -> Result<bool, StoreError> {
-        let mut kept = self.kept();
-        let Some(session) = kept.session_mut(session) else {
+        let mut contents = self.contents();
+        let Some(session) = contents.session_mut(session) else {
             return Ok(false);
         };
         let free = session.record.owner.as_deref() == expected;
@@ -121,10 +121,11 @@ impl Store for Memory {
     }
 
     fn delete(&self, sessions: &[SessionId]) -> Result<(), StoreError> {
-        let mut kept = self.kept();
-        let gone: HashSet<u64> = sessions.iter().filter_map(|id| kept.orders.remove(id)).collect();
-        kept.sessions.retain(|order, _| !gone.contains(order));
-        kept.keys.retain(|_, (order, _)| !gone.contains(order));
+        let mut contents = self.contents();
+        let gone: HashSet<u64> =
+            sessions.iter().filter_map(|id| contents.orders.remove(id)).collect();
+        contents.sessions.retain(|order, _| !gone.contains(order));
+        contents.keys.retain(|_, (order, _)| !gone.contains(order));
         Ok(())
     }
 
@@ -139,7 +140,7 @@ impl Session {
     }
 }
 
-impl Kept {
+impl Contents {
     fn session(&self, id: &SessionId) -> Option<&Session> {
         self.sessions.get(self.orders.get(id)?)
     }
@@ -169,7 +170,7 @@ impl Kept {
         Ok(())
     }
 
-    fn keep(&mut self, append: &Append) {
+    fn append(&mut self, append: &Append) {
         let id = &append.record.summary.id;
         let order = *self.orders.entry(id.clone()).or_insert_with(|| {
             self.begun += 1;

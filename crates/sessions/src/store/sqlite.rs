@@ -20,10 +20,10 @@ use std::time::{Duration, Instant};
 use agentwire_protocol::SessionId;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
-use self::checkpoint::Copying;
+use self::checkpoint::CheckpointThread;
 use self::error::failed;
 use self::readers::Readers;
-pub use self::scan::{Checked, Damage};
+pub use self::scan::{Damage, ScanReport};
 use super::{Append, Batch, Filter, Record, Store, StoreError};
 use crate::held_dir::HeldDir;
 use crate::owner;
@@ -49,7 +49,7 @@ pub struct Sqlite {
     directory: HeldDir,
     path: PathBuf,
     writer: Arc<Mutex<Writer>>,
-    _copying: Copying,
+    _checkpoint_thread: CheckpointThread,
     readers: Readers,
     /// `PRAGMA data_version` compares with what the same connection saw before.
     watcher: Mutex<Connection>,
@@ -85,7 +85,7 @@ impl Sqlite {
     /// Opens the store of a data directory, and creates both if needed.
     pub fn open(directory: &Path) -> Result<Self, StoreError> {
         let (directory, path, mut connection) = connect::open(directory)?;
-        let wanted = checkpoint::watch(&mut connection).map_err(failed("open the store"))?;
+        let signal = checkpoint::watch(&mut connection).map_err(failed("open the store"))?;
         let writer = Arc::new(Mutex::new(Writer {
             connection,
             log: connect::log_path(&path),
@@ -93,10 +93,10 @@ impl Sqlite {
         }));
         let error = failed("open the store");
         let copier = connect::copier(&path).map_err(&error)?;
-        let copying = Copying::start(wanted, copier, Arc::clone(&writer))?;
+        let checkpoint_thread = CheckpointThread::start(signal, copier, Arc::clone(&writer))?;
         Ok(Self {
             writer,
-            _copying: copying,
+            _checkpoint_thread: checkpoint_thread,
             readers: Readers::open(&path).map_err(&error)?,
             watcher: Mutex::new(connect::reader(&path).map_err(&error)?),
             directory: HeldDir::open(&directory).map_err(|error| {
@@ -115,7 +115,7 @@ impl Sqlite {
 
     /// Reads everything and reports what is damaged or missing. `progress` is called with the number of
     /// sessions read, and of all sessions.
-    pub fn check(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Checked, StoreError> {
+    pub fn check(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<ScanReport, StoreError> {
         self.readers
             .with(|connection| scan::check(connection, progress))
             .map_err(failed("check the store"))
@@ -215,7 +215,7 @@ impl Store for Sqlite {
             .with(|connection| Ok(rows::remembered(connection, key)))
             .map_err(rows::Refusal::Sqlite)
             .flatten()
-            .map_err(|refusal| refusal.told("look up a key"))
+            .map_err(|refusal| refusal.into_store_error("look up a key"))
     }
 
     fn forget_key(&self, key: &str) -> Result<(), StoreError> {
@@ -280,7 +280,7 @@ impl Writer {
             .connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(&error)?;
-        let done = work(&transaction).map_err(|refusal| refusal.told(what))?;
+        let done = work(&transaction).map_err(|refusal| refusal.into_store_error(what))?;
         transaction.commit().map_err(&error)?;
         Ok(done)
     }

@@ -32,7 +32,7 @@ pub struct Ledger {
 /// What is trusted in one directory, for one agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Entry {
+pub struct TrustedDirectory {
     pub agent: String,
     /// The real path of the directory.
     pub directory: String,
@@ -88,11 +88,11 @@ impl Ledger {
         File::open(&self.place)?.sync_all()
     }
 
-    pub fn entries(&self) -> Vec<Entry> {
+    pub fn entries(&self) -> Vec<TrustedDirectory> {
         let files = fs::read_dir(&self.place).into_iter().flatten().flatten();
         let files = files.map(|file| file.path());
         let files = files.filter(|path| path.extension().is_some_and(|ending| ending == "json"));
-        let mut entries: Vec<Entry> = files.filter_map(|path| read(&path)).collect();
+        let mut entries: Vec<TrustedDirectory> = files.filter_map(|path| read(&path)).collect();
         entries.sort_by(|a, b| (&a.directory, &a.agent).cmp(&(&b.directory, &b.agent)));
         entries
     }
@@ -117,7 +117,7 @@ impl Ledger {
 }
 
 /// An entry that cannot be read does not count: someone is asked again.
-fn read(path: &Path) -> Option<Entry> {
+fn read(path: &Path) -> Option<TrustedDirectory> {
     let found = fs::symlink_metadata(path).ok()?;
     if !found.is_file() || found.len() > FILE_LIMIT {
         return None;
@@ -125,7 +125,7 @@ fn read(path: &Path) -> Option<Entry> {
     serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 
-fn write(path: &Path, entry: &Entry) -> io::Result<()> {
+fn write(path: &Path, entry: &TrustedDirectory) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(&serde_json::to_vec(entry)?)?;
     file.sync_all()

@@ -47,7 +47,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Survey {
     /// The files that count, by path.
-    pub(crate) files: Vec<Found>,
+    pub(crate) files: Vec<SurveyedFile>,
     /// What was left out, if anything. Then the rest does not cover it.
     pub(crate) left_out: Option<&'static str>,
 }
@@ -61,7 +61,7 @@ enum Weight {
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Found {
+pub(crate) struct SurveyedFile {
     /// Relative to the directory, if it is inside.
     pub(crate) path: String,
     /// SHA-256 of its content, in hex.
@@ -87,7 +87,7 @@ impl Survey {
         if self.left_out.is_some() {
             return None;
         }
-        let digest = |file: &Found| Some((file.path.clone(), file.digest.clone()?));
+        let digest = |file: &SurveyedFile| Some((file.path.clone(), file.digest.clone()?));
         self.files.iter().map(digest).collect()
     }
 
@@ -125,12 +125,12 @@ pub(super) fn survey_within(
     for file in files {
         let top = top(file.above, directory, repository, home.as_deref());
         for at in directory.ancestors() {
-            search.look(at, file);
+            search.search(at, file);
             if Some(at) == top {
                 break;
             }
         }
-        further.iter().for_each(|at| search.look(at, file));
+        further.iter().for_each(|at| search.search(at, file));
     }
     let nested: Vec<ProjectFile> = files.iter().filter(|file| file.below).copied().collect();
     if !nested.is_empty() {
@@ -138,7 +138,7 @@ pub(super) fn survey_within(
         let names: BTreeSet<&str> =
             nested.iter().filter_map(|file| file.path.split('/').next()).collect();
         let left_out = nested::walk(tops, &names, limits, |at| {
-            nested.iter().for_each(|file| search.look(at, file));
+            nested.iter().for_each(|file| search.search(at, file));
         });
         search.left_out = search.left_out.or(left_out);
     }
@@ -162,7 +162,7 @@ pub(super) fn top<'p>(
 struct Search<'s> {
     root: &'s Path,
     home: Option<PathBuf>,
-    found: BTreeMap<PathBuf, (Found, Weight)>,
+    found: BTreeMap<PathBuf, (SurveyedFile, Weight)>,
     /// Words of commands, with the directory of the file that contains them.
     words: BTreeSet<(PathBuf, String)>,
     entries: usize,
@@ -186,13 +186,13 @@ impl<'s> Search<'s> {
         }
     }
 
-    fn look(&mut self, at: &Path, file: &ProjectFile) {
+    fn search(&mut self, at: &Path, file: &ProjectFile) {
         if self.home.as_deref() == Some(at) {
             return;
         }
         let path = at.join(file.path);
         match file.endings {
-            None => self.take(at, &path, file),
+            None => self.add_file(at, &path, file),
             Some(endings) => self.tree(at, &path, file, endings, DEPTH),
         }
     }
@@ -217,12 +217,12 @@ impl<'s> Search<'s> {
             if is_directory(&entry) {
                 self.tree(at, &path, file, endings, depth);
             } else if endings.iter().any(|ending| has_ending(&path, ending)) {
-                self.take(at, &path, file);
+                self.add_file(at, &path, file);
             }
         }
     }
 
-    fn take(&mut self, at: &Path, path: &Path, file: &ProjectFile) {
+    fn add_file(&mut self, at: &Path, path: &Path, file: &ProjectFile) {
         if self.found.contains_key(path) {
             return;
         }
@@ -249,10 +249,10 @@ impl<'s> Search<'s> {
             true => reading.runs,
             false => vec!["is not shown because there is too much; read the file".to_owned()],
         };
-        self.keep(path, found, weight);
+        self.insert(path, found, weight);
     }
 
-    fn keep(&mut self, path: &Path, found: Found, weight: Weight) {
+    fn insert(&mut self, path: &Path, found: SurveyedFile, weight: Weight) {
         if self.found.len() >= FILES {
             self.left_out = Some("there are too many files");
             return;
@@ -261,9 +261,14 @@ impl<'s> Search<'s> {
     }
 
     /// A file with its digest, and its text if that can be shown. `None` if there is no such file.
-    fn open(&mut self, path: &Path) -> Option<(Found, Option<String>)> {
-        let mut found =
-            Found { path: self.near(path), digest: None, runs: Vec::new(), link: None, note: None };
+    fn open(&mut self, path: &Path) -> Option<(SurveyedFile, Option<String>)> {
+        let mut found = SurveyedFile {
+            path: self.near(path),
+            digest: None,
+            runs: Vec::new(),
+            link: None,
+            note: None,
+        };
         if reach(path, PATIENCE).is_none() {
             found.note = Some("cannot be read: its file system does not answer".to_owned());
             return Some((found, None));
@@ -358,7 +363,7 @@ impl<'s> Search<'s> {
                     && !self.found.contains_key(&path)
                     && let Some((found, _)) = self.open(&path)
                 {
-                    self.keep(&path, found, Weight::Beside);
+                    self.insert(&path, found, Weight::Beside);
                 }
             }
         }

@@ -168,7 +168,7 @@ async fn who_is_told_of_an_append_is_neither_late_nor_early() {
                 called.await.unwrap();
                 glance(&mut finder).await
             });
-            let submitted = writer.submit_telling(append("a", last + 1, 1), move |result| {
+            let submitted = writer.submit_with(append("a", last + 1, 1), move |result| {
                 call.send(()).unwrap();
                 thread::yield_now();
                 tell.send(result.is_ok()).unwrap();
@@ -180,7 +180,7 @@ async fn who_is_told_of_an_append_is_neither_late_nor_early() {
             submitted.await.unwrap();
         }
         let (tell, told) = oneshot::channel();
-        let refused = writer.submit_telling(append("b", 1, 1), |result| {
+        let refused = writer.submit_with(append("b", 1, 1), |result| {
             tell.send(result.map_err(Clone::clone)).unwrap();
         });
         assert_eq!(told.await.unwrap(), refused.await);

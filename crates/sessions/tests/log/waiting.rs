@@ -33,7 +33,7 @@ async fn a_disk_that_hangs_keeps_no_thread_from_the_others() {
                 // From memory, and from the store.
                 let mut cursor = log.cursor(&id("b"), 0);
                 check("b", &next(&mut cursor).await.unwrap(), 0);
-                log.ask(|store| store.read(&id("b"), 0, 1)).await.unwrap()
+                log.read_store(|store| store.read(&id("b"), 0, 1)).await.unwrap()
             })
         });
         for reading in readers.collect::<Vec<_>>() {
@@ -54,7 +54,7 @@ async fn readers_that_hang_leave_threads_to_the_others() {
     let hanging = (0..1000).map(|_| {
         let (log, mut held) = (log.clone(), held.clone());
         tokio::spawn(async move {
-            log.ask(move |_| {
+            log.read_store(move |_| {
                 // Until the holder is gone.
                 let _ = Handle::current().block_on(held.changed());
                 Ok(())
@@ -66,7 +66,7 @@ async fn readers_that_hang_leave_threads_to_the_others() {
     // Writing continues, and so does everything else that may block.
     let writer = log.open(id("a"), 0);
     timeout(LONG, writer.submit(append("a", 1, 1))).await.expect("it is kept").unwrap();
-    let keys = log.change(|store| store.forget_key("none"));
+    let keys = log.write_store(|store| store.forget_key("none"));
     timeout(LONG, keys).await.expect("it is done").unwrap();
     timeout(LONG, tokio::task::spawn_blocking(|| ())).await.expect("a thread").unwrap();
     drop(holding);

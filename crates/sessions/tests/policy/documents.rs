@@ -8,10 +8,10 @@ use agentwire_dialects::describe::{Class, Shows};
 use agentwire_protocol::AgentType;
 use agentwire_protocol::event::ToolKind;
 use agentwire_sessions::session::policy::PROTECTED;
-use agentwire_sessions::session::policy::escapes::{
-    CONFIG_KEYS, ESCAPES, EVERYWHERE, FORMATS, OUTSIDE, WRAPPERS,
-};
 use agentwire_sessions::session::policy::readonly::READERS;
+use agentwire_sessions::session::policy::side_effects::{
+    CONFIG_KEYS, EVERYWHERE, FORMATS, OUTSIDE, UNCOVERED_OPTIONS, WRAPPERS,
+};
 
 use super::tools;
 
@@ -59,10 +59,10 @@ fn reader_table() -> String {
     table
 }
 
-fn escape_table() -> String {
+fn options_table() -> String {
     let mut table = "| program | options |\n|---|---|\n".to_owned();
-    for escape in ESCAPES {
-        writeln!(table, "| `{}` | `{}` |", escape.program, escape.options).expect("text");
+    for row in UNCOVERED_OPTIONS {
+        writeln!(table, "| `{}` | `{}` |", row.program, row.options).expect("text");
     }
     table
 }
@@ -84,7 +84,7 @@ fn the_lists_are_those_of_the_code() {
         tool_table(AgentType::Gemini),
         protected,
         reader_table(),
-        escape_table(),
+        options_table(),
         wrappers,
     ] {
         assert!(DOCUMENT.contains(&format!("\n\n{part}")), "docs/policy.md has not:\n{part}");

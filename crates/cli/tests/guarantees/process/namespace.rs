@@ -3,7 +3,7 @@
 use std::fs;
 
 use agentwire_dialects::agent::Exit;
-use agentwire_sessions::process::{Known, Spawn, Veil};
+use agentwire_sessions::process::{FileIdentity, Spawn, Veil};
 use tokio::time::timeout;
 
 use crate::process::harness::{LONG, contain_namespace, marker, rest, shell};
@@ -40,7 +40,7 @@ async fn what_is_hidden_is_empty_and_what_is_shown_is_not() {
     let veil = Veil {
         hidden: vec![path("data"), path("key"), path("missing")],
         shown: vec![path("data/run"), path("data/absent")],
-        known: [path("data"), path("key")].map(known).into(),
+        identities: [path("data"), path("key")].map(identity).into(),
     };
     let script = "cat data/secret 2>/dev/null; cat key; ls data; cat data/run/inner/file work/file; \
                   echo new > data/run/new; echo x 2>/dev/null > data/x || echo closed; \
@@ -59,9 +59,9 @@ async fn what_is_hidden_is_empty_and_what_is_shown_is_not() {
     assert_eq!(fs::read_to_string(path("key")).unwrap(), "key");
 }
 
-fn known(path: std::path::PathBuf) -> Known {
+fn identity(path: std::path::PathBuf) -> FileIdentity {
     let found = fs::metadata(&path).unwrap();
-    Known::of(path, &found)
+    FileIdentity::of(path, &found)
 }
 
 /// An agent may move a hidden path between the gateway's check and the keeper's. Then nothing starts.
@@ -76,7 +76,7 @@ async fn what_was_moved_before_it_is_hidden_keeps_the_agent_from_starting() {
             fs::write(path("key"), "key").unwrap();
             let veil = Veil {
                 hidden: vec![path("data"), path("key")],
-                known: [path("data"), path("key")].map(known).into(),
+                identities: [path("data"), path("key")].map(identity).into(),
                 ..Veil::default()
             };
             fs::rename(path(name), path("moved")).unwrap();

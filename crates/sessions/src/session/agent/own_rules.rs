@@ -9,14 +9,14 @@ use agentwire_dialects::guarded::OwnRules;
 use agentwire_protocol::{ErrorCode, GatewayError, SessionConfig};
 
 /// Checks whether an agent has rules that bypass a rule of the session.
-pub(super) struct Question {
+pub(super) struct OwnRulesCheck {
     agent: &'static str,
     own: &'static OwnRules,
     rule: String,
     places: Vec<PathBuf>,
 }
 
-impl Question {
+impl OwnRulesCheck {
     /// Returns `None` if the session has no rule that they could bypass.
     pub(super) fn of(
         agent: &'static str,
@@ -89,7 +89,8 @@ mod tests {
             launch.env.insert("CODEX_HOME".to_owned(), own);
             let dialect = driver(AgentType::Codex, None).unwrap();
             let own = dialect.own_rules().unwrap();
-            Question::of("codex", own, &config, &launch).map_or(Ok(()), |question| question.check())
+            OwnRulesCheck::of("codex", own, &config, &launch)
+                .map_or(Ok(()), |question| question.check())
         };
         assert_eq!(check(&["Bash"]), Ok(()));
         for place in [home.path().to_owned(), work.path().join(".codex")] {

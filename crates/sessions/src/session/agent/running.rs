@@ -16,7 +16,7 @@ use super::super::stderr::Stderr;
 use super::watch::Watch;
 use crate::backlog::Backlog;
 use crate::budget::{self, Pool, Share};
-use crate::metrics::Counted;
+use crate::metrics::RunningProcessGuard;
 use crate::process::{Control, LaunchFiles, Output, Process};
 
 const READ_LIMIT: usize = 128 << 10;
@@ -24,7 +24,7 @@ const READ_LIMIT: usize = 128 << 10;
 /// How long to wait before a failed write of a long line to the disk is retried.
 const TRY_DISK: Duration = Duration::from_millis(500);
 
-type Sharing = Pin<Box<dyn Future<Output = Share> + Send>>;
+type PendingShare = Pin<Box<dyn Future<Output = Share> + Send>>;
 
 /// A process that runs, or that has ended but is not yet read to its end.
 pub(in super::super) struct Running {
@@ -39,19 +39,19 @@ pub(in super::super) struct Running {
     /// A line that is too long to stay in memory until it ends.
     pub(in super::super) long: Option<LongLine>,
     /// Waits for the memory that the long line needs when it is read back.
-    sharing: Option<Sharing>,
+    sharing: Option<PendingShare>,
     pool: Pool,
     data_dir: PathBuf,
     exit: Option<Exit>,
     is_gone: bool,
     pub(in super::super) watch: Watch,
     /// While this is set, the process counts as running in the metrics.
-    pub(in super::super) counted: Option<Counted>,
+    pub(in super::super) counted: Option<RunningProcessGuard>,
     _files: LaunchFiles,
 }
 
 #[derive(Debug)]
-pub(in super::super) enum Happening {
+pub(in super::super) enum ProcessActivity {
     Exited(Exit),
     Gone,
     /// This many bytes are in [`SCRATCH`]; 0 means the end.
@@ -97,11 +97,12 @@ impl Running {
 
     /// The next thing that happens. Cancel safe. Unless `may_gather`, nothing is read, because earlier
     /// output has not been handed to the log yet.
-    pub(in super::super) async fn next(&mut self, may_gather: bool) -> Happening {
+    pub(in super::super) async fn next(&mut self, may_gather: bool) -> ProcessActivity {
         let is_stuck = self.long.as_ref().is_some_and(LongLine::is_stuck);
-        let is_whole = self.long.as_ref().is_some_and(|long| long.is_whole() || self.is_read());
-        self.share_for_long(is_whole && may_gather);
-        let may_read = may_gather && !is_whole && !is_stuck;
+        let is_complete =
+            self.long.as_ref().is_some_and(|long| long.is_complete() || self.is_read());
+        self.share_for_long(is_complete && may_gather);
+        let may_read = may_gather && !is_complete && !is_stuck;
         let is_writing = !self.outgoing.is_empty();
         let writable = async |sender: &Option<pipe::Sender>| match sender {
             Some(sender) => drop(sender.writable().await),
@@ -110,20 +111,20 @@ impl Running {
         let has_exited = self.exit.is_some();
         let end = async {
             match has_exited {
-                false => Happening::Exited(self.control.exited().await),
+                false => ProcessActivity::Exited(self.control.exited().await),
                 true => {
                     self.control.gone().await;
-                    Happening::Gone
+                    ProcessActivity::Gone
                 }
             }
         };
         // Deliberately not `biased`: none of these may starve another, however busy it is.
         tokio::select! {
-            () = writable(&self.stdin), if is_writing => Happening::Writable,
-            count = read(&mut self.stdout), if may_read => Happening::Stdout(count),
-            count = read(&mut self.stderr), if may_read => Happening::Stderr(count),
-            share = shared(&mut self.sharing) => Happening::LongLine(share),
-            () = tokio::time::sleep(TRY_DISK), if is_stuck && !is_whole => Happening::TryDisk,
+            () = writable(&self.stdin), if is_writing => ProcessActivity::Writable,
+            count = read(&mut self.stdout), if may_read => ProcessActivity::Stdout(count),
+            count = read(&mut self.stderr), if may_read => ProcessActivity::Stderr(count),
+            share = shared(&mut self.sharing) => ProcessActivity::LongLine(share),
+            () = tokio::time::sleep(TRY_DISK), if is_stuck && !is_complete => ProcessActivity::TryDisk,
             end = end, if !self.is_gone => end,
             // The tree is gone, but its last output may not be read yet.
             else => std::future::pending().await,
@@ -175,7 +176,7 @@ impl Running {
     }
 
     /// Whether there is nothing left to read or wait for.
-    pub(in super::super) fn is_over(&self) -> bool {
+    pub(in super::super) fn is_ended(&self) -> bool {
         self.is_read() && self.long.is_none()
     }
 
@@ -264,7 +265,7 @@ async fn read(output: &mut Option<Output>) -> usize {
     .await
 }
 
-async fn shared(sharing: &mut Option<Sharing>) -> Share {
+async fn shared(sharing: &mut Option<PendingShare>) -> Share {
     match sharing {
         Some(share) => share.await,
         None => std::future::pending().await,

@@ -22,7 +22,7 @@ async fn start(script: &str, directory: &std::path::Path) -> Running {
         contain: Arc::new(
             Contain::probe(None, ContainmentChoice::Auto).await.expect("a process group"),
         ),
-        kept: Arc::default(),
+        pinned_dirs: Arc::default(),
         settings: Arc::default(),
         offers: BTreeMap::new(),
         budget: Budget::default(),
@@ -38,8 +38,8 @@ async fn a_process_that_is_gone_is_read_when_there_is_room() {
     let mut is_gone = false;
     while !is_gone {
         match process.next(false).await {
-            Happening::Exited(exit) => process.exited(exit),
-            Happening::Gone => {
+            ProcessActivity::Exited(exit) => process.exited(exit),
+            ProcessActivity::Gone => {
                 is_gone = true;
                 process.gone();
             }
@@ -52,15 +52,15 @@ async fn a_process_that_is_gone_is_read_when_there_is_room() {
         assert!(waits.await);
     }
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    while !process.is_over() {
-        let happening = process.next(true).await;
-        SCRATCH.with_borrow(|buffer| match happening {
-            Happening::Stdout(count) => {
+    while !process.is_ended() {
+        let activity = process.next(true).await;
+        SCRATCH.with_borrow(|buffer| match activity {
+            ProcessActivity::Stdout(count) => {
                 out.extend_from_slice(&buffer[..count]);
                 process.heard(count);
             }
-            Happening::Stderr(0) => process.close_stderr(),
-            Happening::Stderr(count) => err.extend_from_slice(&buffer[..count]),
+            ProcessActivity::Stderr(0) => process.close_stderr(),
+            ProcessActivity::Stderr(count) => err.extend_from_slice(&buffer[..count]),
             other => panic!("the process is gone: {other:?}"),
         });
     }

@@ -4,11 +4,11 @@ use agentwire_dialects::agent::AgentDialect;
 use agentwire_dialects::tape::Agent;
 use serde_json::json;
 
-use super::super::raised::Asker;
+use super::super::pending_request::Asker;
 use super::*;
 
-fn raised(kind: RequestKind, input: &Value, suggestions: Option<&Value>) -> Raised {
-    Raised {
+fn raised(kind: RequestKind, input: &Value, suggestions: Option<&Value>) -> PendingRequest {
+    PendingRequest {
         id: "r".to_owned(),
         tools: agentwire_dialects::claude::CLAUDE.tools(),
         kind,
@@ -29,7 +29,7 @@ fn raised(kind: RequestKind, input: &Value, suggestions: Option<&Value>) -> Rais
     }
 }
 
-fn is_refused(raised: &Raised, fields: &Value) -> bool {
+fn is_refused(raised: &PendingRequest, fields: &Value) -> bool {
     let mut all = json!({ "requestId": "r" });
     let (Some(all_fields), Some(fields)) = (all.as_object_mut(), fields.as_object()) else {
         panic!("objects")

@@ -7,11 +7,11 @@ use uuid::Uuid;
 
 use super::super::actor::Actor;
 use super::super::callers::NOBODY;
+use super::super::pending_prompt::PendingPrompt;
+use super::super::pending_request::PendingRequest;
 use super::super::policy::{OnDisk, Verdict};
-use super::super::queued_prompt::Entry;
-use super::super::raised::Raised;
 use super::super::requests::asked;
-use super::output::{Decision, Output, Vain};
+use super::output::{Decision, Output, UnsupportedOutput};
 use super::{HookEvent, Occasion, Purpose};
 
 /// How often in a row a hook may make the agent continue.
@@ -26,7 +26,7 @@ impl Actor {
     pub(in super::super) fn settle_hook(
         &mut self,
         call: Call,
-        raised: &Raised,
+        raised: &PendingRequest,
         answer: Answer,
         reason: Option<&str>,
     ) -> Result<(), GatewayError> {
@@ -52,7 +52,7 @@ impl Actor {
         }
         self.core.answer(call, Ok(Json::EMPTY));
         self.close(raised, outcome, SettledBy::Client, reason, None);
-        self.hook_told(&raised.id, output);
+        self.hook_answered(&raised.id, output);
         Ok(())
     }
 
@@ -64,7 +64,12 @@ impl Actor {
     }
 
     /// A hook failed in the client. That is not an answer.
-    pub(in super::super) fn hook_failed(&mut self, call: Call, raised: &Raised, error: &str) {
+    pub(in super::super) fn hook_failed(
+        &mut self,
+        call: Call,
+        raised: &PendingRequest,
+        error: &str,
+    ) {
         self.core.answer(call, Ok(Json::EMPTY));
         if let Some(hook) = self.core.hooks.calls.get(&raised.id) {
             let message = format!("the hook {} failed: {error}", hook.event.as_str());
@@ -75,7 +80,12 @@ impl Actor {
 
     /// A hook has no answer, for this reason. A guard that does not answer has allowed nothing, so a client
     /// is asked.
-    pub(in super::super) fn pass_over(&mut self, raised: &Raised, by: SettledBy, reason: &str) {
+    pub(in super::super) fn pass_over(
+        &mut self,
+        raised: &PendingRequest,
+        by: SettledBy,
+        reason: &str,
+    ) {
         let Some(hook) = self.core.hooks.calls.get(&raised.id) else { return };
         let (outcome, output) = if hook.blocks && hook.event.is_gate() {
             (RequestOutcome::Denied, Output::deny(reason))
@@ -85,7 +95,7 @@ impl Actor {
             (RequestOutcome::Withdrawn, Output::default())
         };
         self.close(raised, outcome, by, Some(reason), None);
-        self.hook_told(&raised.id, output);
+        self.hook_answered(&raised.id, output);
     }
 
     /// Does the hooks' work between two events: withdraws requests that need no answer, ends the turn, and
@@ -100,18 +110,18 @@ impl Actor {
         if !self.core.hooks.are_at_work() {
             self.core.end_turn();
             if let Some(output) = self.core.hooks.last_word.take() {
-                self.go_on_by_hook(&output);
+                self.continue_by_hook(&output);
             }
         }
         self.pump_prompts();
         let holds = self.core.hooks.hold_something();
-        self.core.book.hooked(holds);
+        self.core.state.hooked(holds);
     }
 
     /// The turn is interrupted, so its hooks are dropped. Prompts that wait for the end of the turn stay.
     /// If no turn runs, the first prompt is interrupted.
     pub(in super::super) fn interrupt_hooks(&mut self, reason: &str) {
-        let waits = !self.core.book.is_busy();
+        let waits = !self.core.state.is_busy();
         self.drop_hooks(reason, waits);
         if waits {
             self.fail_first_prompt(TurnFailure::Interrupted, reason);
@@ -151,24 +161,24 @@ impl Actor {
 
     fn withdraw_hook(&mut self, id: &str, reason: &str) {
         self.core.hooks.calls.remove(id);
-        if let Some(raised) = self.core.book.requests.get(id).cloned() {
+        if let Some(raised) = self.core.state.requests.get(id).cloned() {
             let outcome = RequestOutcome::Withdrawn;
             self.close(&raised, outcome, SettledBy::Gateway, Some(reason), None);
         }
     }
 
-    fn hook_told(&mut self, id: &str, mut output: Output) {
+    fn hook_answered(&mut self, id: &str, mut output: Output) {
         let Some(call) = self.core.hooks.calls.remove(id) else { return };
         // Many hooks return the input as it was shown. That changes nothing.
         output.input = output.input.filter(|input| !is_same(input, call.shown.as_ref()));
-        for vain in std::mem::take(&mut output.vain) {
+        for unsupported in std::mem::take(&mut output.unsupported) {
             let agent = self.core.hooks.agent;
-            let (what, why) = match vain {
-                Vain::Rules => (
+            let (what, why) = match unsupported {
+                UnsupportedOutput::Rules => (
                     "updatedPermissions",
                     "only a rule that allows the same call again can be kept".to_owned(),
                 ),
-                Vain::ToolOutput => {
+                UnsupportedOutput::ToolOutput => {
                     ("updatedMCPToolOutput", format!("{agent} already has the output"))
                 }
             };
@@ -222,12 +232,12 @@ impl Actor {
                 self.core.hooks.last_word = Some(output);
             }
             Purpose::Stop => {}
-            Purpose::Tell => self.told(event, &output),
+            Purpose::Tell => self.report_unreceived(event, &output),
         }
     }
 
     /// Reports answers that the agent cannot be told about.
-    fn told(&mut self, event: HookEvent, output: &Output) {
+    fn report_unreceived(&mut self, event: HookEvent, output: &Output) {
         self.end_turn_if(output);
         if output.decision == Some(Decision::Deny) && output.stop.is_none() {
             let why = format!("{} cannot receive it while it works", self.core.hooks.agent);
@@ -237,7 +247,7 @@ impl Actor {
 
     fn end_turn_if(&mut self, output: &Output) {
         let Some(reason) = &output.stop else { return };
-        let runs = self.core.book.record.open.turn.is_some() && !self.core.hooks.hold_turn_end();
+        let runs = self.core.state.record.open.turn.is_some() && !self.core.hooks.hold_turn_end();
         if runs && self.core.cut.is_none() {
             self.deny_all(reason);
             self.cut_off(TurnFailure::Interrupted, reason.clone());
@@ -246,7 +256,7 @@ impl Actor {
 
     /// Applies what hooks decided about a permission that is reported only now. Returns whether they
     /// decided.
-    pub(in super::super) fn decide(&mut self, raised: &Raised) -> bool {
+    pub(in super::super) fn decide(&mut self, raised: &PendingRequest) -> bool {
         let Some(output) = self.core.hooks.decided.remove(&raised.id) else { return false };
         if let Some(reason) = &output.stop {
             self.refuse(raised, reason, true);
@@ -261,14 +271,14 @@ impl Actor {
             }
             (Some(Decision::Allow), input) => {
                 if !self.allow(raised, input.as_ref(), false) {
-                    self.ask_somebody(raised);
+                    self.wait_for_decision(raised);
                 }
             }
             (None | Some(Decision::Ask), Some(_)) => {
                 let reason = "hooks changed the input without allowing it";
                 self.refuse(raised, reason, false);
             }
-            (Some(Decision::Ask), None) => self.ask_somebody(raised),
+            (Some(Decision::Ask), None) => self.wait_for_decision(raised),
             (None, None) => return false,
         }
         true
@@ -276,7 +286,7 @@ impl Actor {
 
     /// A hook decides in place of the clients that were asked.
     fn decide_asked(&mut self, permission: &str, output: &Output) {
-        let Some(raised) = self.core.book.requests.get(permission).cloned() else { return };
+        let Some(raised) = self.core.state.requests.get(permission).cloned() else { return };
         match (output.decision, &output.stop) {
             (_, Some(reason)) => {
                 self.refuse(&raised, reason, true);
@@ -295,7 +305,12 @@ impl Actor {
 
     /// Allows the call, from now on if `always`, unless a rule denies it. Returns whether the request is
     /// settled: the agent may not support such an answer.
-    fn allow(&mut self, raised: &Raised, input: Option<&Json<'static>>, always: bool) -> bool {
+    fn allow(
+        &mut self,
+        raised: &PendingRequest,
+        input: Option<&Json<'static>>,
+        always: bool,
+    ) -> bool {
         let mut judged = raised.clone();
         judged.input = input.cloned().or(judged.input);
         if let Verdict::Deny(rule) = self.core.policy.decide(&asked(&judged), &OnDisk) {
@@ -326,7 +341,7 @@ impl Actor {
         true
     }
 
-    fn refuse(&mut self, raised: &Raised, reason: &str, ends_turn: bool) {
+    fn refuse(&mut self, raised: &PendingRequest, reason: &str, ends_turn: bool) {
         let settlement = Settlement {
             interrupt: Some(ends_turn),
             ..Settlement::deny(raised.id.as_str(), reason)
@@ -337,7 +352,7 @@ impl Actor {
     }
 
     /// A hook may make the agent continue, but not forever.
-    fn go_on_by_hook(&mut self, output: &Output) {
+    fn continue_by_hook(&mut self, output: &Output) {
         let goes_on = output.decision == Some(Decision::Deny) && output.stop.is_none();
         // Without clients, nobody wants more work from the agent.
         if !goes_on || !self.phase.is_live() {
@@ -354,8 +369,8 @@ impl Actor {
         let text = output.blocked().unwrap_or_default();
         let prompt = Prompt { message_id, ..Prompt::text(text) };
         // The prompt comes from the hooks themselves.
-        let entry = Entry { has_passed: true, ..Entry::from(prompt) };
-        if let Err(error) = self.deliver(NOBODY, entry) {
+        let pending = PendingPrompt { has_passed: true, ..PendingPrompt::from(prompt) };
+        if let Err(error) = self.deliver(NOBODY, pending) {
             self.core.error(error.code.as_str(), error.message);
         }
     }

@@ -6,9 +6,9 @@ use agentwire_protocol::{EventKind, Native, Text};
 use tokio::time::Instant;
 
 use super::super::core::Core;
-use super::input::{Before, Input, ToolCall};
+use super::input::{Input, PreToolUse, ToolCall};
 use super::output::{Decision, Output};
-use super::{Held, HookEvent, Purpose, TOOL_LIMIT, UNASKED};
+use super::{HeldRequest, HookEvent, Purpose, TOOL_LIMIT, UNASKED};
 
 impl Core {
     pub(super) fn tool_started(&mut self, id: String, call: ToolCall) {
@@ -48,9 +48,9 @@ impl Core {
         self.seems_unasked(id);
         let Some(call) = self.hooks.tools.get_mut(id) else { return };
         call.is_running = true;
-        if let Before::Answered(output) = &mut call.before {
+        if let PreToolUse::Answered(output) = &mut call.pre_tool_use {
             let output = std::mem::take(output);
-            call.before = Before::Done;
+            call.pre_tool_use = PreToolUse::Done;
             self.too_late(&output);
         }
     }
@@ -58,26 +58,26 @@ impl Core {
     /// The hooks of a call that the agent has not asked for are answered.
     pub(super) fn call_answered(&mut self, id: &str, output: Output) {
         match self.hooks.tools.get_mut(id) {
-            Some(call) if !call.is_running => call.before = Before::Answered(output),
+            Some(call) if !call.is_running => call.pre_tool_use = PreToolUse::Answered(output),
             Some(_) | None => self.too_late(&output),
         }
     }
 
     pub(super) fn never_ran(&mut self, id: &str) {
         if let Some(call) = self.hooks.tools.remove(id)
-            && let Before::Raised(occasion) = call.before
+            && let PreToolUse::Raised(occasion) = call.pre_tool_use
         {
             self.hooks.make_moot(occasion);
         }
     }
 
-    pub(super) fn tool_over(&mut self, id: &str, after: Input) {
+    pub(super) fn tool_ended(&mut self, id: &str, after: Input) {
         let Some(call) = self.hooks.tools.remove(id) else { return };
         let event = match after.tool_response {
             Some(_) => HookEvent::PostToolUse,
             None => HookEvent::PostToolUseFailure,
         };
-        let told = call.told(Some(id));
+        let told = call.hook_input(Some(id));
         let input = Input {
             tool_name: told.tool_name,
             tool_input: told.tool_input,
@@ -95,34 +95,34 @@ impl Core {
         let known = id.as_ref().and_then(|id| self.hooks.tools.get(id));
         let call = ToolCall::asked(request, &draft.agent, known);
         // Hooks may have been shown less than the request asks for.
-        let is_same = known.is_some_and(|known| known.is_told_like(&call));
-        let before = known.map(|known| known.before.clone()).unwrap_or_default();
+        let is_same = known.is_some_and(|known| known.is_reported_like(&call));
+        let pre_tool_use = known.map(|known| known.pre_tool_use.clone()).unwrap_or_default();
         if let Some(id) = id.as_ref().filter(|id| self.hooks.tools.contains_key(*id)) {
             self.hooks.tools.insert(id.clone(), call.clone());
         }
-        match before {
-            Before::Answered(output) if is_same || output.blocked().is_some() => {
+        match pre_tool_use {
+            PreToolUse::Answered(output) if is_same || output.blocked().is_some() => {
                 self.hooks.decided.insert(request.request_id.to_string(), output);
                 return Some(draft);
             }
-            Before::Raised(number) if is_same => {
+            PreToolUse::Raised(number) if is_same => {
                 if let Some(occasion) = self.hooks.occasions.get_mut(&number) {
                     let request = request.clone().into_owned();
-                    let held = Held { request, agent: call.agent.clone() };
+                    let held = HeldRequest { request, agent: call.agent.clone() };
                     occasion.purpose = Purpose::Permission(Box::new(held));
                     self.carry(draft.native, "the permission waits for hooks");
                     return None;
                 }
             }
-            Before::Raised(number) => self.hooks.make_moot(number),
-            Before::Untold | Before::Answered(_) | Before::Done => {}
+            PreToolUse::Raised(number) => self.hooks.make_moot(number),
+            PreToolUse::NotRaised | PreToolUse::Answered(_) | PreToolUse::Done => {}
         }
         if !self.hooks.wants(HookEvent::PreToolUse, &call.names()) {
             return Some(draft);
         }
-        let held = Held { request: request.clone().into_owned(), agent: call.agent.clone() };
+        let held = HeldRequest { request: request.clone().into_owned(), agent: call.agent.clone() };
         let purpose = Purpose::Permission(Box::new(held));
-        let input = call.told(id.as_deref());
+        let input = call.hook_input(id.as_deref());
         self.raise_tool(HookEvent::PreToolUse, &call, input, purpose, draft.native);
         None
     }
@@ -130,23 +130,23 @@ impl Core {
     /// Reports what is waited for, with the line of what waits.
     pub(super) fn carry(&mut self, native: Option<Native<'_>>, what: &'static str) {
         let kind = StatusChanged::new(Status::Waiting).message(Text::fixed(what)).into();
-        self.take(Draft { agent: agentwire_dialects::tape::Agent::main(), kind, native });
+        self.record(Draft { agent: agentwire_dialects::tape::Agent::main(), kind, native });
     }
 
     /// The agent has not asked for the call, and may never ask.
     fn seems_unasked(&mut self, id: &str) {
         let Some(call) = self.hooks.tools.get_mut(id) else { return };
-        if !matches!(call.before, Before::Untold) {
+        if !matches!(call.pre_tool_use, PreToolUse::NotRaised) {
             return;
         }
-        call.before = Before::Done;
+        call.pre_tool_use = PreToolUse::Done;
         let call = call.clone();
         let purpose = Purpose::Call(id.to_owned());
-        let input = call.told(Some(id));
+        let input = call.hook_input(Some(id));
         if self.raise_tool(HookEvent::PreToolUse, &call, input, purpose, None)
             && let Some(call) = self.hooks.tools.get_mut(id)
         {
-            call.before = Before::Raised(self.hooks.last_occasion);
+            call.pre_tool_use = PreToolUse::Raised(self.hooks.last_occasion);
         }
     }
 

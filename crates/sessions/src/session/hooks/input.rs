@@ -1,12 +1,12 @@
 //! The input of a hook, in Claude's format.
 
-use agentwire_dialects::hooks as words;
+use agentwire_dialects::hooks;
 use agentwire_dialects::tape::Agent;
 use agentwire_protocol::event::{RequestRaised, ToolKind, ToolStarted};
 use agentwire_protocol::{ApprovalMode, Json, Text};
 use serde::Serialize;
 
-use super::super::raised::Raised;
+use super::super::pending_request::PendingRequest;
 use super::output::Output;
 use crate::store::Record;
 
@@ -84,17 +84,17 @@ pub(super) struct ToolCall {
     server: Option<String>,
     /// The arguments as the agent reported them.
     given: Option<Json<'static>>,
-    pub(super) before: Before,
+    pub(super) pre_tool_use: PreToolUse,
     /// It has produced output, or will run whatever anyone answers.
     pub(super) is_running: bool,
 }
 
 /// The state of the call's `PreToolUse`.
 #[derive(Clone, Debug, Default)]
-pub(super) enum Before {
+pub(super) enum PreToolUse {
     /// Not raised.
     #[default]
-    Untold,
+    NotRaised,
     /// Its hooks are open, as that occasion.
     Raised(u64),
     /// Its hooks are answered, and the agent may still ask.
@@ -121,15 +121,15 @@ impl ToolCall {
         let kind = known.map(|known| known.kind).unwrap_or_default();
         let server = known.and_then(|known| known.server.clone());
         let given = known.and_then(|known| known.given.as_ref());
-        let input = words::overlaid(given, request.input.as_ref());
+        let input = hooks::overlaid(given, request.input.as_ref());
         Self {
-            before: Before::Done,
+            pre_tool_use: PreToolUse::Done,
             ..Self::new(own, kind, server, input.as_ref(), request.title.as_ref(), agent)
         }
     }
 
     /// The call that a permission is about, if nothing else is known of it.
-    pub(super) fn vague(raised: &Raised) -> Self {
+    pub(super) fn vague(raised: &PendingRequest) -> Self {
         let own = raised.tool_name.clone().unwrap_or_default();
         let title = raised.title.as_deref().map(Text::from);
         let input = raised.input.as_ref();
@@ -146,19 +146,19 @@ impl ToolCall {
     ) -> Self {
         let title = title.map(Text::decode);
         let (server_name, title) = (server.as_deref(), title.as_deref());
-        let call = words::ToolCall { name: &own, kind, server: server_name, input, title };
+        let call = hooks::ToolCall { name: &own, kind, server: server_name, input, title };
         let given = input.map(|input| input.clone().into_owned());
-        let words::ToolUse { name, input, .. } = words::shown(&call);
+        let hooks::ToolUse { name, input, .. } = hooks::shown(&call);
         let agent = Agent {
             id: agent.id.clone().into_owned(),
             parent: agent.parent.clone().map(Text::into_owned),
         };
-        let (before, is_running) = (Before::Untold, false);
-        Self { name, own, input, agent, kind, server, given, before, is_running }
+        let (pre_tool_use, is_running) = (PreToolUse::NotRaised, false);
+        Self { name, own, input, agent, kind, server, given, pre_tool_use, is_running }
     }
 
     /// Whether hooks would get the same input for the other call.
-    pub(super) fn is_told_like(&self, other: &Self) -> bool {
+    pub(super) fn is_reported_like(&self, other: &Self) -> bool {
         (&self.name, self.input.get()) == (&other.name, other.input.get())
     }
 
@@ -167,7 +167,7 @@ impl ToolCall {
         [&self.name, &self.own]
     }
 
-    pub(super) fn told(&self, id: Option<&str>) -> Input {
+    pub(super) fn hook_input(&self, id: Option<&str>) -> Input {
         Input {
             tool_name: Some(self.name.clone()),
             tool_input: Some(self.input.clone()),

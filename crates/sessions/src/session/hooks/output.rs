@@ -19,7 +19,7 @@ pub(super) struct Output {
     /// Allow similar calls from now on.
     pub(super) always: bool,
     /// Other wishes that cannot be fulfilled.
-    pub(super) vain: Vec<Vain>,
+    pub(super) unsupported: Vec<UnsupportedOutput>,
 }
 
 /// The strongest decision wins.
@@ -32,7 +32,7 @@ pub(super) enum Decision {
 
 /// What a hook may ask of Claude, but not of other agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Vain {
+pub(super) enum UnsupportedOutput {
     /// Changes to the rules other than allowing similar calls.
     Rules,
     /// A replacement for the output of an MCP tool.
@@ -51,7 +51,7 @@ impl Output {
         let input = output.updated_input().cloned();
         let updates = output.updates().unwrap_or_default();
         let always = updates.iter().any(PermissionUpdate::allows);
-        let is_in_vain = updates.iter().any(|update| !update.allows());
+        let is_unsupported = updates.iter().any(|update| !update.allows());
         let specific = output.specific.unwrap_or_default();
         let (told, interrupts) = match specific.decision {
             Some(answered) => (answered.message, answered.interrupt.unwrap_or(false)),
@@ -63,9 +63,9 @@ impl Output {
             let reason = output.stop_reason.or(reason.clone());
             reason.unwrap_or_else(|| "a hook ended the turn".to_owned())
         });
-        let mut vain = Vec::new();
-        vain.extend(is_in_vain.then_some(Vain::Rules));
-        vain.extend(specific.updated_mcp_tool_output.map(|_| Vain::ToolOutput));
+        let mut unsupported = Vec::new();
+        unsupported.extend(is_unsupported.then_some(UnsupportedOutput::Rules));
+        unsupported.extend(specific.updated_mcp_tool_output.map(|_| UnsupportedOutput::ToolOutput));
         Ok(Self {
             decision,
             reason,
@@ -74,7 +74,7 @@ impl Output {
             message: output.system_message.filter(|message| !message.is_empty()),
             stop,
             always,
-            vain,
+            unsupported,
         })
     }
 

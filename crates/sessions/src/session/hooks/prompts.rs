@@ -6,7 +6,7 @@ use agentwire_protocol::{Call, ErrorCode, GatewayError, Json, Prompt};
 use super::super::actor::Actor;
 use super::super::callers::NOBODY;
 use super::super::commands::taken;
-use super::super::queued_prompt::{Entry, has_room};
+use super::super::pending_prompt::{PendingPrompt, has_room};
 use super::output::Output;
 use super::{HookEvent, Hooks};
 
@@ -14,7 +14,7 @@ const PROMPT_LIMIT: usize = 1024;
 
 #[derive(Debug)]
 pub(super) struct HeldPrompt {
-    entry: Entry,
+    pending: PendingPrompt,
     stage: Stage,
 }
 
@@ -47,19 +47,23 @@ impl Hooks {
 
 impl Actor {
     /// Gives a prompt to the agent, once its hooks let it pass.
-    pub(in super::super) fn offer(&mut self, call: Call, entry: Entry) -> Result<(), GatewayError> {
-        if entry.has_passed || !self.core.hooks.gate_prompts() {
+    pub(in super::super) fn offer(
+        &mut self,
+        call: Call,
+        pending: PendingPrompt,
+    ) -> Result<(), GatewayError> {
+        if pending.has_passed || !self.core.hooks.gate_prompts() {
             self.core.hooks.continued = 0;
-            return self.deliver(call, entry);
+            return self.deliver(call, pending);
         }
         let waiting = &self.core.hooks.prompts;
-        let fits = has_room(waiting.iter().map(|waiting| &waiting.entry), &entry);
+        let fits = has_room(waiting.iter().map(|waiting| &waiting.pending), &pending);
         if waiting.len() >= PROMPT_LIMIT || !fits {
             return Err(GatewayError::new(ErrorCode::Overloaded, "too many prompts wait"));
         }
-        self.core.book.entitle(&entry.prompt.text);
-        self.core.answer(call, Ok(taken(&entry.id())));
-        self.core.hooks.prompts.push_back(HeldPrompt { entry, stage: Stage::Taken });
+        self.core.state.entitle(&pending.prompt.text);
+        self.core.answer(call, Ok(taken(&pending.id())));
+        self.core.hooks.prompts.push_back(HeldPrompt { pending, stage: Stage::Taken });
         Ok(())
     }
 
@@ -73,18 +77,18 @@ impl Actor {
                 Stage::Taken => {
                     first.stage = match self.core.hooks.barred.take() {
                         Some(reason) => Stage::Blocked(TurnFailure::Error, reason),
-                        None if self.core.raise_prompt(&first.entry.prompt.text) => Stage::Asked,
+                        None if self.core.raise_prompt(&first.pending.prompt.text) => Stage::Asked,
                         None => Stage::Free(None),
                     };
                     self.core.hooks.prompts.push_front(first);
                 }
                 Stage::Asked => return self.core.hooks.prompts.push_front(first),
-                Stage::Free(context) => self.give(first.entry, context),
-                Stage::Blocked(_, _) if self.core.book.record.open.turn.is_some() => {
+                Stage::Free(context) => self.give(first.pending, context),
+                Stage::Blocked(_, _) if self.core.state.record.open.turn.is_some() => {
                     return self.core.hooks.prompts.push_front(first);
                 }
                 Stage::Blocked(failure, reason) => {
-                    self.fail_prompt(first.entry.prompt, failure, &reason);
+                    self.fail_prompt(first.pending.prompt, failure, &reason);
                 }
             }
         }
@@ -112,18 +116,18 @@ impl Actor {
         }
     }
 
-    fn give(&mut self, mut entry: Entry, context: Option<String>) {
+    fn give(&mut self, mut pending: PendingPrompt, context: Option<String>) {
         let before = self.core.hooks.preface.take();
-        let text = entry.prompt.text.clone();
-        add(&mut entry.prompt, before, context);
-        entry.has_passed = true;
+        let text = pending.prompt.text.clone();
+        add(&mut pending.prompt, before, context);
+        pending.has_passed = true;
         self.core.hooks.continued = 0;
-        let message_id = entry.prompt.message_id.clone();
-        if let Err(error) = self.deliver(NOBODY, entry) {
+        let message_id = pending.prompt.message_id.clone();
+        if let Err(error) = self.deliver(NOBODY, pending) {
             // The sender already has its reply, so the turn reports what happened to the prompt.
-            let entry = Entry::from(Prompt { message_id, ..Prompt::text(text) });
+            let pending = PendingPrompt::from(Prompt { message_id, ..Prompt::text(text) });
             let stage = Stage::Blocked(TurnFailure::Error, error.message);
-            self.core.hooks.prompts.push_front(HeldPrompt { entry, stage });
+            self.core.hooks.prompts.push_front(HeldPrompt { pending, stage });
         }
     }
 }

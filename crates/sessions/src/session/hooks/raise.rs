@@ -7,9 +7,11 @@ use agentwire_protocol::event::{
 use agentwire_protocol::{EventKind, Json, Native, Text};
 
 use super::super::core::Core;
-use super::super::raised::Raised;
+use super::super::pending_request::PendingRequest;
 use super::input::{Input, ToolCall};
-use super::{Held, HookCall, HookEvent, Occasion, Phase, Purpose, TELLING_LIMIT, TOOL_LIMIT};
+use super::{
+    HeldRequest, HookCall, HookEvent, Occasion, Phase, Purpose, TELLING_LIMIT, TOOL_LIMIT,
+};
 
 struct Raise<'r> {
     event: HookEvent,
@@ -27,33 +29,35 @@ impl Core {
             EventKind::ToolStarted(_)
             | EventKind::ToolProgress(_)
             | EventKind::ToolCompleted(_)
-            | EventKind::ToolFailed(_) => self.hear_tool(draft),
+            | EventKind::ToolFailed(_) => self.observe_tool(draft),
             EventKind::RequestRaised(request) if request.kind == RequestKind::Permission => {
                 if let Some(draft) = self.hold(draft) {
-                    self.take(draft);
+                    self.record(draft);
                 }
             }
             EventKind::RequestSettled(settled) => {
                 let id = settled.request_id.to_string();
-                self.hooks.permission_over(&id);
+                self.hooks.permission_settled(&id);
                 // The agent has withdrawn its request. Report first that it asked.
                 if let Some(held) = self.hooks.take_held(&id) {
                     self.release(held);
                 }
-                self.take(draft);
+                self.record(draft);
             }
             EventKind::TurnCompleted(_) => {
                 self.end_turn();
                 if let Some(draft) = self.hold_turn(draft) {
-                    self.take(draft);
+                    self.record(draft);
                 }
             }
             // The agent continues, so the end of its last turn is reported first.
             EventKind::TurnStarted(_) | EventKind::TurnFailed(_) | EventKind::SessionEnded(_) => {
                 self.end_turn();
-                self.take(draft);
+                self.record(draft);
             }
-            EventKind::AgentSpawned(_) | EventKind::AgentFinished(_) => self.hear_subagent(draft),
+            EventKind::AgentSpawned(_) | EventKind::AgentFinished(_) => {
+                self.observe_subagent(draft)
+            }
             EventKind::SessionStarted(_)
             | EventKind::TextChunk(_)
             | EventKind::ThinkingChunk(_)
@@ -64,46 +68,46 @@ impl Core {
             | EventKind::StatusChanged(_)
             | EventKind::UsageReported(_)
             | EventKind::Other(_)
-            | EventKind::Unknown(_) => self.take(draft),
+            | EventKind::Unknown(_) => self.record(draft),
         }
     }
 
-    fn hear_tool(&mut self, draft: Draft<'_>) {
+    fn observe_tool(&mut self, draft: Draft<'_>) {
         match &draft.kind {
             EventKind::ToolStarted(tool) => {
                 let id = tool.tool_id.to_string();
                 let call = ToolCall::started(tool, &draft.agent);
-                self.take(draft);
+                self.record(draft);
                 self.tool_started(id, call);
             }
             EventKind::ToolProgress(progress) => {
                 if progress.output.is_some() {
                     self.runs(&progress.tool_id.decode());
                 }
-                self.take(draft);
+                self.record(draft);
             }
             EventKind::ToolCompleted(tool) => {
                 let (id, after) = (tool.tool_id.to_string(), after_completion(tool));
                 self.runs(&id);
-                self.take(draft);
-                self.tool_over(&id, after);
+                self.record(draft);
+                self.tool_ended(&id, after);
             }
             EventKind::ToolFailed(tool) => {
                 let (id, after) = (tool.tool_id.to_string(), after_failure(tool));
                 if after.is_some() {
                     self.runs(&id);
                 }
-                self.take(draft);
+                self.record(draft);
                 match after {
-                    Some(after) => self.tool_over(&id, after),
+                    Some(after) => self.tool_ended(&id, after),
                     None => self.never_ran(&id),
                 }
             }
-            _ => self.take(draft),
+            _ => self.record(draft),
         }
     }
 
-    fn hear_subagent(&mut self, draft: Draft<'_>) {
+    fn observe_subagent(&mut self, draft: Draft<'_>) {
         let id = draft.agent.id.to_string();
         match &draft.kind {
             EventKind::AgentSpawned(spawned) => {
@@ -125,7 +129,7 @@ impl Core {
     pub(in super::super) fn raise_start(&mut self, is_resumed: bool) {
         self.hooks.phase = Phase::Begun;
         let source = if is_resumed { "resume" } else { "startup" };
-        let model = self.book.record.summary.model.clone();
+        let model = self.state.record.summary.model.clone();
         let input = Input { source: Some(source), model, ..Input::default() };
         self.raise_plain(HookEvent::SessionStart, &[source], input, Purpose::Start);
     }
@@ -146,7 +150,7 @@ impl Core {
     }
 
     /// A client must be asked for a permission.
-    pub(in super::super) fn raise_asking(&mut self, raised: &Raised) {
+    pub(in super::super) fn raise_asking(&mut self, raised: &PendingRequest) {
         if !self.hooks.is_active() {
             return;
         }
@@ -155,7 +159,7 @@ impl Core {
         let call = known.unwrap_or_else(|| ToolCall::vague(raised));
         let message = format!("{} needs your permission to use {}", self.hooks.agent, call.name);
         let purpose = Purpose::Ask(raised.id.clone());
-        self.raise_tool(HookEvent::PermissionRequest, &call, call.told(id), purpose, None);
+        self.raise_tool(HookEvent::PermissionRequest, &call, call.hook_input(id), purpose, None);
         let kind = "permission_prompt";
         let input =
             Input { message: Some(message), notification_type: Some(kind), ..Input::default() };
@@ -163,14 +167,14 @@ impl Core {
     }
 
     /// Reports a permission that was held back.
-    pub(super) fn release(&mut self, held: Held) {
-        self.take(Draft { agent: held.agent, kind: held.request.into(), native: None });
+    pub(super) fn release(&mut self, held: HeldRequest) {
+        self.record(Draft { agent: held.agent, kind: held.request.into(), native: None });
     }
 
     /// Reports the end of the turn, if it was held back.
     pub(in super::super) fn end_turn(&mut self) {
         if let Some(turn) = self.hooks.turn_end.take() {
-            self.take(Draft { agent: Agent::main(), kind: (*turn).into(), native: None });
+            self.record(Draft { agent: Agent::main(), kind: (*turn).into(), native: None });
         }
     }
 
@@ -209,7 +213,7 @@ impl Core {
 
     fn subagent(&mut self, event: HookEvent, kind: Option<String>, draft: Draft<'_>) {
         let agent = owned(&draft.agent);
-        self.take(draft);
+        self.record(draft);
         let subject = kind.clone().unwrap_or_default();
         let input = Input::subagent(kind);
         let purpose = Purpose::Tell;
@@ -254,7 +258,7 @@ impl Core {
             self.warn_once(event, "too many hooks", message);
             return false;
         }
-        let input = input.of(event.as_str(), &self.book.record, &agent);
+        let input = input.of(event.as_str(), &self.state.record, &agent);
         let (tool_name, tool_use_id) = (input.tool_name.clone(), input.tool_use_id.clone());
         let shown = input.tool_input.clone();
         let input = Json::of(&input);
@@ -275,7 +279,7 @@ impl Core {
             self.hooks.calls.insert(id.clone(), call);
             open.insert(id);
             let agent = agent.clone();
-            self.take(Draft { agent, kind: request.into(), native: native.take() });
+            self.record(Draft { agent, kind: request.into(), native: native.take() });
         }
         let outputs = Vec::new();
         self.hooks.occasions.insert(occasion, Occasion { event, purpose, open, outputs });

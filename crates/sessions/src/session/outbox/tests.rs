@@ -37,7 +37,7 @@ fn batch(first: u64, lines: &'static [u8]) -> Option<Batch> {
 async fn nobody_sees_or_hears_of_what_is_not_durable() {
     let (mut outbox, seen) = outbox(&[]);
     let (caller, reply) = oneshot::channel();
-    let answered = Answered { reply: Ok(Json::EMPTY), last_seq: 2 };
+    let answered = CommandReply { reply: Ok(Json::EMPTY), last_seq: 2 };
     let effects = vec![Effect::Write("a".to_owned()), Effect::CloseStdin];
     outbox.submit(batch(1, b"{}\n{}\n"), record(2), vec![(caller, answered)], effects);
     assert!(outbox.is_busy());
@@ -50,17 +50,17 @@ async fn nobody_sees_or_hears_of_what_is_not_durable() {
         (2, 2),
         "a caller with a reply sees it"
     );
-    let landed = outbox.landed();
+    let batch = outbox.take_committed();
     assert!(!outbox.is_busy());
-    assert_eq!((landed.events, landed.bytes, landed.effects.len()), (2, 6, 2));
-    assert_eq!(outbox.landed().effects.len(), 0, "they happen once");
+    assert_eq!((batch.events, batch.bytes, batch.effects.len()), (2, 6, 2));
+    assert_eq!(outbox.take_committed().effects.len(), 0, "they happen once");
 }
 
 #[tokio::test]
 async fn a_store_that_refuses_changes_nothing_and_the_caller_hears_why() {
     let (mut outbox, seen) = outbox(&[]);
     let (caller, reply) = oneshot::channel();
-    let answered = Answered { reply: Ok(Json::EMPTY), last_seq: 9 };
+    let answered = CommandReply { reply: Ok(Json::EMPTY), last_seq: 9 };
     // The log has no events before this one.
     outbox.submit(batch(9, b"{}\n"), record(9), vec![(caller, answered)], Vec::new());
     assert!(outbox.committed().await.is_err());
@@ -71,15 +71,15 @@ async fn a_store_that_refuses_changes_nothing_and_the_caller_hears_why() {
 #[tokio::test]
 async fn keys_become_durable_with_what_they_are_for() {
     let (mut outbox, _seen) = outbox(&["first"]);
-    outbox.keep(("second".to_owned(), "{}".to_owned()));
+    outbox.store_key(("second".to_owned(), "{}".to_owned()));
     assert!(outbox.has_keys());
     assert_eq!(outbox.undurable(), 2);
     outbox.submit(batch(1, b"{}\n"), record(1), Vec::new(), Vec::new());
     assert!(!outbox.has_keys());
     assert_eq!(outbox.undurable(), 2, "they are in flight");
-    outbox.keep(("third".to_owned(), "{}".to_owned()));
+    outbox.store_key(("third".to_owned(), "{}".to_owned()));
     outbox.committed().await.expect("the store accepts it");
-    outbox.landed();
+    outbox.take_committed();
     assert_eq!(outbox.undurable(), 1);
     outbox.close();
     assert_eq!(outbox.undurable(), 0);
@@ -92,7 +92,7 @@ async fn what_follows_can_be_taken_back_until_it_happens() {
     outbox.submit(batch(1, b"{}\n"), record(1), Vec::new(), effects);
     outbox.retain(|effect| matches!(effect, Effect::CloseStdin));
     outbox.committed().await.expect("the store accepts it");
-    assert!(matches!(outbox.landed().effects[..], [Effect::CloseStdin]));
+    assert!(matches!(outbox.take_committed().effects[..], [Effect::CloseStdin]));
     seen.wait_for(|session| session.last_seq == 1).await.expect("it is durable");
     outbox.close();
     assert_eq!(seen.borrow().state, SessionState::Ended);

@@ -6,7 +6,7 @@ use std::ops::Deref;
 use agentwire_dialects::describe::{Class, Description, Form, ShellCommand, Touches};
 use agentwire_protocol::event::input_digest;
 
-use super::shell::{self, Mention, Said};
+use super::shell::{self, CommandText, Mention};
 
 #[derive(Debug)]
 pub(super) struct Call<'a> {
@@ -16,7 +16,7 @@ pub(super) struct Call<'a> {
     /// The digest of its input, computed when the first rule needs it.
     digest: OnceCell<String>,
     /// Its command, split when the first rule needs it.
-    said: OnceCell<Said>,
+    command_text: OnceCell<CommandText>,
 }
 
 impl<'a> Deref for Call<'a> {
@@ -33,7 +33,7 @@ impl<'a> Call<'a> {
             Touches::Command(command) => words(command),
             Touches::Nothing | Touches::Unclear | Touches::Files { .. } | Touches::Host(_) => None,
         };
-        Self { described, words, digest: OnceCell::new(), said: OnceCell::new() }
+        Self { described, words, digest: OnceCell::new(), command_text: OnceCell::new() }
     }
 
     pub(super) fn has_digest(&self, digest: &str) -> bool {
@@ -41,8 +41,8 @@ impl<'a> Call<'a> {
     }
 
     pub(super) fn mentions(&self, command: &ShellCommand, denied: &[String]) -> Mention {
-        let said = || Said::new(&command.text, self.words.as_deref());
-        self.said.get_or_init(said).mentions(denied)
+        let command_text = || CommandText::new(&command.text, self.words.as_deref());
+        self.command_text.get_or_init(command_text).mentions(denied)
     }
 
     /// Whether it is unknown which directory that path starts from.

@@ -94,17 +94,17 @@ fn read(path: &Path, limit: usize) -> Option<Vec<u8>> {
 pub(super) struct Lookups<'a> {
     disk: &'a dyn Disk,
     resolved: RefCell<HashMap<PathBuf, PathBuf>>,
-    is_over: Cell<bool>,
+    is_ended: Cell<bool>,
 }
 
 impl<'a> Lookups<'a> {
     pub(super) fn new(disk: &'a dyn Disk) -> Self {
-        Self { disk, resolved: RefCell::default(), is_over: Cell::new(false) }
+        Self { disk, resolved: RefCell::default(), is_ended: Cell::new(false) }
     }
 
     /// Whether there were too many paths, or the disk did not respond. Then nothing is certain.
     pub(super) fn are_over(&self) -> bool {
-        self.is_over.get()
+        self.is_ended.get()
     }
 
     /// Where a path leads. Once [`Self::are_over`], nothing more is looked up.
@@ -112,9 +112,9 @@ impl<'a> Lookups<'a> {
         if let Some(known) = self.resolved.borrow().get(path) {
             return known.clone();
         }
-        let is_room = !self.is_over.get() && self.resolved.borrow().len() < LOOKUP_LIMIT;
+        let is_room = !self.is_ended.get() && self.resolved.borrow().len() < LOOKUP_LIMIT;
         let Some(found) = is_room.then(|| self.disk.resolve(path)).flatten() else {
-            self.is_over.set(true);
+            self.is_ended.set(true);
             return PathBuf::from("/");
         };
         self.resolved.borrow_mut().insert(path.to_path_buf(), found.clone());
@@ -122,12 +122,12 @@ impl<'a> Lookups<'a> {
     }
 
     pub(super) fn kind(&self, path: &Path) -> Kind {
-        let kind = if self.is_over.get() { None } else { self.disk.kind(path) };
-        self.is_over.set(kind.is_none());
+        let kind = if self.is_ended.get() { None } else { self.disk.kind(path) };
+        self.is_ended.set(kind.is_none());
         kind.unwrap_or(Kind::Other)
     }
 
     pub(super) fn read(&self, path: &Path, limit: usize) -> Option<Vec<u8>> {
-        if self.is_over.get() { None } else { self.disk.read(path, limit) }
+        if self.is_ended.get() { None } else { self.disk.read(path, limit) }
     }
 }

@@ -112,8 +112,8 @@ fn is_quiet_bare(directory: &Path, home: Option<&Path>, disk: &Lookups<'_>) -> b
 
 /// The directory that a `.git` file names.
 fn linked(file: &Path, disk: &Lookups<'_>) -> Option<PathBuf> {
-    let said = text(file, disk)?;
-    let target = said.strip_prefix("gitdir: ")?.trim_end();
+    let content = text(file, disk)?;
+    let target = content.strip_prefix("gitdir: ")?.trim_end();
     (!target.is_empty() && !target.contains('\n'))
         .then(|| file.parent().map(|at| at.join(target)))?
 }

@@ -7,7 +7,7 @@ use agentwire_dialects::describe::{INPUT_LIMIT, ShellCommand, Touches, is_text};
 use serde_json::Value;
 
 use super::call::Call;
-use super::paths::{Places, Resolve, fits, normal, without_sets};
+use super::paths::{Resolve, SessionDirs, fits, normal, without_sets};
 use super::shell::{TEXT_LIMIT, base, tokens};
 
 /// How many paths of one command are examined. A command with more asks.
@@ -74,9 +74,9 @@ const RECURSIVE: &[(&str, &str)] = &[
 
 /// Where agentwire keeps its data, its settings and its secrets.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Own(Vec<PathBuf>);
+pub(super) struct OwnFiles(Vec<PathBuf>);
 
-impl Own {
+impl OwnFiles {
     pub(super) fn new(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         let is_place = |path: &PathBuf| path.is_absolute() && path.parent().is_some();
         Self(paths.into_iter().filter(is_place).map(|path| normal(&path)).collect())
@@ -86,30 +86,30 @@ impl Own {
     pub(super) fn may_be_touched(
         &self,
         call: &Call<'_>,
-        places: &Places,
+        dirs: &SessionDirs,
         resolve: Resolve<'_>,
     ) -> bool {
         if self.0.is_empty() {
             return false;
         }
-        let look = Look { own: &self.0, places, resolve };
+        let matcher = OwnFileMatcher { own: &self.0, dirs, resolve };
         let reaches = call.reaches_below();
         let names = |is_all: bool| {
             call.input.as_ref().is_some_and(|input| {
                 input.get().len() > INPUT_LIMIT
-                    || input.read().map_or(true, |value| look.is_named_in(&value, is_all))
+                    || input.read().map_or(true, |value| matcher.is_named_in(&value, is_all))
             })
         };
-        call.blocked_path.as_deref().is_some_and(|path| look.is_reached(path, false))
+        call.blocked_path.as_deref().is_some_and(|path| matcher.is_reached(path, false))
             || match &call.touches {
                 Touches::Files { paths, are_all } => {
                     paths.iter().any(|path| {
-                        look.is_reached(path, reaches)
-                            || (call.is_adrift(path) && look.may_lead_to(path, reaches))
-                    }) || (call.moved && reaches && look.is_searched(call))
+                        matcher.is_reached(path, reaches)
+                            || (call.is_adrift(path) && matcher.may_lead_to(path, reaches))
+                    }) || (call.moved && reaches && matcher.is_searched(call))
                         || names(!are_all)
                 }
-                Touches::Command(command) => look.is_named_by(call, command) || names(false),
+                Touches::Command(command) => matcher.is_named_by(call, command) || names(false),
                 Touches::Nothing => names(false),
                 Touches::Host(_) => false,
                 // Its input is the only thing known about it.
@@ -118,16 +118,16 @@ impl Own {
     }
 }
 
-struct Look<'a> {
+struct OwnFileMatcher<'a> {
     own: &'a [PathBuf],
-    places: &'a Places,
+    dirs: &'a SessionDirs,
     resolve: Resolve<'a>,
 }
 
-impl Look<'_> {
+impl OwnFileMatcher<'_> {
     /// Whether a path lies in one of them; or, if `reaches`, above one.
     fn is_reached(&self, path: &str, reaches: bool) -> bool {
-        let Some(readings) = self.places.read(path, self.resolve) else {
+        let Some(readings) = self.dirs.read(path, self.resolve) else {
             return self.is_spelled_in(path);
         };
         readings.iter().any(|path| self.holds(path) || (reaches && self.is_below(path)))
@@ -192,8 +192,8 @@ impl Look<'_> {
     }
 
     /// Whether a command may reach one of them from an unknown directory.
-    fn is_drifted_to(&self, said: &[&str], recurses: bool) -> bool {
-        let after = said.iter().scan(false, |moves, token| {
+    fn is_drifted_to(&self, tokens: &[&str], recurses: bool) -> bool {
+        let after = tokens.iter().scan(false, |moves, token| {
             let follows = *moves;
             *moves = MOVES.contains(token) || (*moves && token.starts_with('-'));
             Some((follows, token))
@@ -214,20 +214,20 @@ impl Look<'_> {
             return true;
         }
         let tokens = tokens(&text);
-        let mut said: Vec<&str> = tokens.iter().map(String::as_str).collect();
-        said.extend(call.words.iter().flatten().map(String::as_str));
-        let recurses = is_recursive(&said);
+        let mut tokens: Vec<&str> = tokens.iter().map(String::as_str).collect();
+        tokens.extend(call.words.iter().flatten().map(String::as_str));
+        let recurses = is_recursive(&tokens);
         let here = command.directory.as_deref().unwrap_or(".");
         if recurses && self.is_reached(here, true) {
             return true;
         }
-        let drifts = call.moved || said.iter().any(|token| MOVES.contains(token));
-        if drifts && self.is_drifted_to(&said, recurses) {
+        let drifts = call.moved || tokens.iter().any(|token| MOVES.contains(token));
+        if drifts && self.is_drifted_to(&tokens, recurses) {
             return true;
         }
-        let paths: Vec<&str> = said.iter().filter_map(|token| path_in(token)).collect();
+        let paths: Vec<&str> = tokens.iter().filter_map(|token| path_in(token)).collect();
         // A link may have any name.
-        let names = said.iter().filter(|token| !token.starts_with('-')).take(PATH_LIMIT);
+        let names = tokens.iter().filter(|token| !token.starts_with('-')).take(PATH_LIMIT);
         // Moving or copying into a directory above them touches none of them.
         let target = match call.words.as_deref() {
             Some([program, .., last]) if matches!(base(program), "cp" | "mv") => Some(last),
@@ -237,12 +237,12 @@ impl Look<'_> {
         paths.len() > PATH_LIMIT
             || names.chain(&paths).any(|path| self.is_reached(path, reaches(path)))
             || paths.iter().any(|path| self.is_matched(path))
-            || (call.words.is_none() && self.is_hinted_at(&text, &said))
+            || (call.words.is_none() && self.is_hinted_at(&text, &tokens))
     }
 
     /// The text with the home directory in place of its variable.
     fn expanded(&self, text: &str) -> String {
-        match self.places.home.as_deref().and_then(Path::to_str) {
+        match self.dirs.home.as_deref().and_then(Path::to_str) {
             Some(home) => text.replace("${HOME}", home).replace("$HOME", home),
             None => text.to_owned(),
         }
@@ -267,7 +267,7 @@ impl Look<'_> {
             })
         };
         let is_named = |own: &PathBuf| {
-            let below_home = self.places.home.as_ref().and_then(|home| own.strip_prefix(home).ok());
+            let below_home = self.dirs.home.as_ref().and_then(|home| own.strip_prefix(home).ok());
             let short = below_home.map(|rest| Path::new("~").join(rest));
             spelled(own)
                 || spelled(&(self.resolve)(own))
@@ -283,7 +283,7 @@ impl Look<'_> {
         if !path.contains(['*', '?', '[']) {
             return false;
         }
-        let whole = match (path.strip_prefix("~/"), &self.places.home, &self.places.working) {
+        let whole = match (path.strip_prefix("~/"), &self.dirs.home, &self.dirs.working) {
             (Some(rest), Some(home), _) => home.join(rest),
             (_, _, Some(working)) => working.join(path),
             _ => PathBuf::from(path),
@@ -304,10 +304,13 @@ impl Look<'_> {
 
     /// Whether a text that is not parsed exactly has the last two names of one of them, or the last one in
     /// a path that may lead anywhere.
-    fn is_hinted_at(&self, text: &str, said: &[&str]) -> bool {
-        let names: Vec<String> =
-            said.iter().flat_map(|token| token.split(['/', ','])).map(str::to_lowercase).collect();
-        let moves = text.contains('$') || said.iter().any(|token| MOVES.contains(token));
+    fn is_hinted_at(&self, text: &str, tokens: &[&str]) -> bool {
+        let names: Vec<String> = tokens
+            .iter()
+            .flat_map(|token| token.split(['/', ',']))
+            .map(str::to_lowercase)
+            .collect();
+        let moves = text.contains('$') || tokens.iter().any(|token| MOVES.contains(token));
         self.own.iter().any(|own| {
             let own = lower(own);
             let name =
@@ -316,7 +319,7 @@ impl Look<'_> {
                 return false;
             };
             let in_path = || {
-                said.iter().any(|token| {
+                tokens.iter().any(|token| {
                     let is_relative = !token.starts_with(['/', '~']);
                     let token = token.to_lowercase();
                     is_relative && token.contains('/') && token.split('/').any(|name| name == last)
@@ -340,11 +343,11 @@ fn path_in(token: &str) -> Option<&str> {
     (is_path && !path.starts_with('-')).then_some(path)
 }
 
-fn is_recursive(said: &[&str]) -> bool {
+fn is_recursive(tokens: &[&str]) -> bool {
     let has_letter = |letters: &str| {
         let is_short = |token: &&&str| token.starts_with('-') && !token.starts_with("--");
-        said.iter().filter(is_short).any(|token| token.contains(|c| letters.contains(c)))
-            || said.iter().any(|token| {
+        tokens.iter().filter(is_short).any(|token| token.contains(|c| letters.contains(c)))
+            || tokens.iter().any(|token| {
                 // As in `grep -d rec` and `--dereference-recursive`.
                 let is_word = token.len() > 2 && "recurse".starts_with(token);
                 let is_long = token.starts_with("--rec") || token.contains("-recurs");
@@ -352,9 +355,9 @@ fn is_recursive(said: &[&str]) -> bool {
             })
     };
     let mut known =
-        RECURSIVE.iter().filter(|(program, _)| said.iter().any(|token| base(token) == *program));
+        RECURSIVE.iter().filter(|(program, _)| tokens.iter().any(|token| base(token) == *program));
     known.any(|(program, letters)| match *program {
-        "git" => said.iter().any(|token| matches!(*token, "--no-index" | "--work-tree")),
+        "git" => tokens.iter().any(|token| matches!(*token, "--no-index" | "--work-tree")),
         _ => letters.is_empty() || has_letter(letters),
     })
 }

@@ -74,7 +74,7 @@ pub(super) type Resolve<'a> = &'a dyn Fn(&Path) -> PathBuf;
 
 /// The directories that a session may work in.
 #[derive(Clone, Debug)]
-pub(super) struct Places {
+pub(super) struct SessionDirs {
     pub(super) working: Option<PathBuf>,
     pub(super) additional: Vec<PathBuf>,
     pub(super) home: Option<PathBuf>,
@@ -91,7 +91,7 @@ impl Readings {
     }
 }
 
-impl Places {
+impl SessionDirs {
     /// `None` if it is not certain where the path leads.
     pub(super) fn read(&self, path: &str, resolve: Resolve<'_>) -> Option<Readings> {
         if path.is_empty() || path.chars().any(is_hidden) {
@@ -206,7 +206,7 @@ pub(super) struct Pattern {
 
 impl Pattern {
     /// Parses the text in the parentheses of a rule.
-    pub(super) fn parse(text: &str, places: &Places) -> Result<Self, String> {
+    pub(super) fn parse(text: &str, dirs: &SessionDirs) -> Result<Self, String> {
         if let Some(odd) = text.chars().find(|c| "[]{}!\\".contains(*c) || is_hidden(*c)) {
             return Err(format!("{odd:?} has no meaning in a path; use *, ? and **"));
         }
@@ -215,12 +215,12 @@ impl Pattern {
         } else if text.starts_with('/') {
             return Err("write // before an absolute path, or leave the / out".to_owned());
         } else if text == "~" || text.starts_with("~/") {
-            let home = places.home.clone().ok_or("no home directory is known for ~")?;
+            let home = dirs.home.clone().ok_or("no home directory is known for ~")?;
             (Some(home), text.trim_start_matches(['~', '/']))
         } else if text.starts_with('~') {
             return Err("only ~/ means a home directory".to_owned());
         } else {
-            (places.working.clone(), text.strip_prefix("./").unwrap_or(text))
+            (dirs.working.clone(), text.strip_prefix("./").unwrap_or(text))
         };
         let rest = rest.trim_end_matches('/');
         let is_name = !text.trim_end_matches('/').contains('/') && !rest.is_empty();
@@ -252,14 +252,14 @@ impl Pattern {
     pub(super) fn allows(
         &self,
         readings: &Readings,
-        places: &Places,
+        dirs: &SessionDirs,
         resolve: Resolve<'_>,
     ) -> bool {
         readings.iter().all(|path| match (&self.base, self.names.first()) {
             (Some(base), _) => self.matches_below(path, base, resolve),
             (None, Some(name)) => {
                 let is_wild = name.contains(['*', '?']);
-                places.within(path, resolve).iter().any(|below| match is_wild {
+                dirs.within(path, resolve).iter().any(|below| match is_wild {
                     // `*.md` allows files, not the contents of a directory with such a name.
                     true => below.file_name().is_some_and(|own| fits(name, own)),
                     false => below.iter().any(|own| fits(name, own)),
@@ -272,14 +272,14 @@ impl Pattern {
     pub(super) fn denies(
         &self,
         readings: &Readings,
-        places: &Places,
+        dirs: &SessionDirs,
         resolve: Resolve<'_>,
     ) -> bool {
         readings.iter().any(|path| match (&self.base, self.names.first()) {
             (Some(base), _) => self.matches_below(path, base, resolve),
             (None, Some(name)) => {
                 let has = |path: &Path| path.iter().any(|own| fits(name, own));
-                let below = places.within(path, resolve);
+                let below = dirs.within(path, resolve);
                 below.iter().any(|below| has(below)) || (below.is_empty() && has(path))
             }
             (None, None) => false,

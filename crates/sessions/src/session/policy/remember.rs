@@ -38,7 +38,7 @@ impl Policy {
     /// Keeps a rule that a client wrote for the rest of the session. Returns the rule; the error says why
     /// it cannot be kept.
     pub fn add(&mut self, text: &str, allow: bool) -> Result<String, String> {
-        let rule = Rule::parse(self.tools, text, &self.places)
+        let rule = Rule::parse(self.tools, text, &self.dirs)
             .map_err(|why| format!("failed to parse the rule {text:?}: {why}"))?;
         Ok(self.keep(rule, allow))
     }
@@ -57,7 +57,7 @@ impl Policy {
             (Detail::Command { words, .. }, _) => vec![Some(shell::quoted(words))],
             (Detail::Host { host, .. }, _) => vec![Some(format!("domain:{host}"))],
             (Detail::Files(..), Touches::Files { paths, .. }) => {
-                let paths = paths.iter().map(|file| self.places.written(file));
+                let paths = paths.iter().map(|file| self.dirs.written(file));
                 paths.map(|path| Some(format!("/{}", path?.display()))).collect()
             }
             (Detail::Files(..) | Detail::Paths(_) | Detail::Text(_) | Detail::Input(_), _) => {
@@ -92,8 +92,8 @@ impl Policy {
     ) -> Result<Rule, &'static str> {
         let lookups = Lookups::new(disk);
         let resolve: Resolve<'_> = &|path| lookups.resolve(path);
-        let (own, places) = (&self.own, &self.places);
-        if allow && own.may_be_touched(call, places, resolve) {
+        let (own, dirs) = (&self.own, &self.dirs);
+        if allow && own.may_be_touched(call, dirs, resolve) {
             return Err("agentwire's own files are asked about every time");
         }
         let rule = self.rule_like(call, allow, resolve)?;
@@ -169,7 +169,7 @@ impl Policy {
         resolve: Resolve<'_>,
     ) -> Result<Rule, &'static str> {
         let class = call.class;
-        let paths = files.iter().map(|file| self.places.written(file));
+        let paths = files.iter().map(|file| self.dirs.written(file));
         let paths: Option<Vec<_>> = paths.collect();
         let paths = paths.ok_or("its path is not certain")?;
         let texts: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
@@ -197,7 +197,7 @@ impl Policy {
     fn readings(&self, files: &[String], resolve: Resolve<'_>) -> Option<Vec<PathBuf>> {
         let mut all = Vec::new();
         for file in files {
-            all.extend(self.places.read(file, resolve)?.iter().map(PathBuf::from));
+            all.extend(self.dirs.read(file, resolve)?.iter().map(PathBuf::from));
         }
         Some(all)
     }

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use agentwire_dialects::describe::{AgentTools, Class, Touches, common_class};
 
 use super::call::Call;
-use super::escapes;
-use super::paths::{Pattern, Places, Readings, Resolve};
+use super::paths::{Pattern, Readings, Resolve, SessionDirs};
 use super::shell::{self, Mention};
+use super::side_effects;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rule {
@@ -58,14 +58,18 @@ pub(super) enum Denial {
 
 /// What a call is compared with.
 #[derive(Clone, Copy)]
-pub(super) struct Measure<'a> {
-    pub(super) places: &'a Places,
+pub(super) struct PathContext<'a> {
+    pub(super) dirs: &'a SessionDirs,
     pub(super) resolve: Resolve<'a>,
 }
 
 impl Rule {
     /// Parses a rule. The error says why it is invalid.
-    pub(super) fn parse(tools: &AgentTools, text: &str, places: &Places) -> Result<Self, String> {
+    pub(super) fn parse(
+        tools: &AgentTools,
+        text: &str,
+        dirs: &SessionDirs,
+    ) -> Result<Self, String> {
         let (name, content) = match text.split_once('(') {
             None => (text, None),
             Some((name, rest)) => {
@@ -86,13 +90,13 @@ impl Rule {
         };
         let detail = match content {
             None => Detail::Any,
-            Some(content) => detail(name, class, content, places)?,
+            Some(content) => detail(name, class, content, dirs)?,
         };
         Ok(Self { text: text.to_owned(), subject, detail })
     }
 
     /// Whether it certainly allows the call.
-    pub(super) fn allows(&self, call: &Call<'_>, measure: Measure<'_>) -> bool {
+    pub(super) fn allows(&self, call: &Call<'_>, context: PathContext<'_>) -> bool {
         let is_subject = match &self.subject {
             Subject::Class(class) => covers(*class, call.class),
             Subject::Tool(name) => call.mcp.is_none() && call.name.as_deref() == Some(name),
@@ -104,11 +108,11 @@ impl Rule {
                 })
             }
         };
-        is_subject && self.detail.allows(call, measure)
+        is_subject && self.detail.allows(call, context)
     }
 
     /// Whether it denies the call, or may deny it.
-    pub(super) fn denies(&self, call: &Call<'_>, measure: Measure<'_>) -> Denial {
+    pub(super) fn denies(&self, call: &Call<'_>, context: PathContext<'_>) -> Denial {
         let is_subject = match &self.subject {
             Subject::Class(class) => call.suspects.iter().any(|own| {
                 covers(*class, *own)
@@ -136,12 +140,13 @@ impl Rule {
                 }
             }
             (Detail::Paths(patterns), Touches::Files { paths, are_all }) => {
-                let (places, resolve) = (measure.places, measure.resolve);
-                let readings = paths.iter().map(|file| places.read(file, resolve));
+                let (dirs, resolve) = (context.dirs, context.resolve);
+                let readings = paths.iter().map(|file| dirs.read(file, resolve));
                 let readings: Vec<_> = readings.collect();
-                let is_denied = readings.iter().flatten().any(|path| {
-                    patterns.iter().any(|pattern| pattern.denies(path, places, resolve))
-                });
+                let is_denied = readings
+                    .iter()
+                    .flatten()
+                    .any(|path| patterns.iter().any(|pattern| pattern.denies(path, dirs, resolve)));
                 // A search reaches what is below, and so does moving or deleting a directory.
                 let is_adrift = paths.iter().any(|file| call.is_adrift(file));
                 let may_reach = call.reaches_below() || is_adrift || !are_all;
@@ -193,30 +198,32 @@ impl Rule {
 
 impl Detail {
     /// Whether the call is certainly one that it names.
-    fn allows(&self, call: &Call<'_>, measure: Measure<'_>) -> bool {
+    fn allows(&self, call: &Call<'_>, context: PathContext<'_>) -> bool {
         match (self, &call.touches) {
             (Self::Any, _) => true,
             (Self::Input(digest), _) => call.has_digest(digest),
             (Self::Command { words, more }, Touches::Command(command)) => {
                 let fits = call.words.as_ref().is_some_and(|own| match more {
-                    true => own.starts_with(words) && !escapes::escapes(own, words.len()),
+                    true => {
+                        own.starts_with(words) && !side_effects::has_side_effect(own, words.len())
+                    }
                     false => own == words,
                 });
                 let here = command.directory.as_ref().is_none_or(|directory| {
-                    let readings = measure.places.read(directory, measure.resolve);
-                    readings.is_some_and(|path| measure.places.hold(&path, measure.resolve))
+                    let readings = context.dirs.read(directory, context.resolve);
+                    readings.is_some_and(|path| context.dirs.hold(&path, context.resolve))
                 });
                 fits && here
             }
             (Self::Files(class, own), Touches::Files { paths, are_all: true }) => {
                 let is_own = |path: &Path| own.iter().any(|own| own == path);
                 *class == call.class
-                    && all_read(paths, call, measure, |readings| readings.iter().all(is_own))
+                    && all_read(paths, call, context, |readings| readings.iter().all(is_own))
             }
             (Self::Paths(patterns), Touches::Files { paths, are_all: true }) => {
-                all_read(paths, call, measure, |path| {
-                    let (places, resolve) = (measure.places, measure.resolve);
-                    patterns.iter().any(|pattern| pattern.allows(path, places, resolve))
+                all_read(paths, call, context, |path| {
+                    let (dirs, resolve) = (context.dirs, context.resolve);
+                    patterns.iter().any(|pattern| pattern.allows(path, dirs, resolve))
                 })
             }
             (Self::Host { host, below }, Touches::Host(own)) => match below {
@@ -243,11 +250,11 @@ impl Detail {
 fn all_read(
     paths: &[String],
     call: &Call<'_>,
-    measure: Measure<'_>,
+    context: PathContext<'_>,
     fits: impl Fn(&Readings) -> bool,
 ) -> bool {
     paths.iter().all(|file| {
-        let readings = measure.places.read(file, measure.resolve);
+        let readings = context.dirs.read(file, context.resolve);
         !call.is_adrift(file) && readings.is_some_and(|readings| fits(&readings))
     })
 }
@@ -312,7 +319,7 @@ fn detail(
     name: &str,
     class: Option<Class>,
     content: &str,
-    places: &Places,
+    dirs: &SessionDirs,
 ) -> Result<Detail, String> {
     match class {
         Some(Class::Shell) => {
@@ -322,7 +329,7 @@ fn detail(
             Ok(Detail::Command { words, more: start.is_some() })
         }
         Some(Class::Read | Class::Search | Class::Edit | Class::Delete | Class::Move) => {
-            Pattern::parse(content, places).map(|pattern| Detail::Paths(vec![pattern]))
+            Pattern::parse(content, dirs).map(|pattern| Detail::Paths(vec![pattern]))
         }
         Some(Class::Network) => {
             let host = content.strip_prefix("domain:").ok_or("write domain:HOST")?;

@@ -2,7 +2,7 @@
 
 mod hidden;
 
-use hidden::Hiding;
+use hidden::HiddenPrograms;
 pub(super) use hidden::is_interpreter;
 
 /// A longer text is not judged: nothing allows it, and a deny rule may fit. A shell cannot be started with
@@ -127,48 +127,51 @@ pub(super) enum Mention {
 
 /// A command's text, split once for all rules.
 #[derive(Debug)]
-pub(super) struct Said {
+pub(super) struct CommandText {
     /// `None` if the text is too long to judge.
     tokens: Option<Vec<String>>,
     /// `None` if the command is not parsed exactly.
-    hiding: Option<Hiding>,
+    hidden_programs: Option<HiddenPrograms>,
 }
 
-impl Said {
+impl CommandText {
     /// Splits a command. `words` are its words, if it is parsed exactly.
     pub(super) fn new(text: &str, words: Option<&[String]>) -> Self {
         let tokens = (text.len() <= TEXT_LIMIT).then(|| tokens(text));
-        Self { tokens, hiding: words.map(Hiding::of) }
+        Self { tokens, hidden_programs: words.map(HiddenPrograms::of) }
     }
 
     /// Looks for a denied command anywhere in the text, whatever quotes and separators it has.
     pub(super) fn mentions(&self, denied: &[String]) -> Mention {
-        let Some(said) = &self.tokens else { return Mention::Possible };
+        let Some(text_tokens) = &self.tokens else { return Mention::Possible };
         let Some(program) = denied.first().and_then(|word| tokens(word).into_iter().next()) else {
             return Mention::None;
         };
         let program = base(&program);
         let is_program = |token: &str| base(token).eq_ignore_ascii_case(program);
         let resembles = |token: &String| {
-            let hiding = self.hiding.as_ref();
-            is_program(token) || hiding.is_some_and(|hiding| hiding.resembles(token, program))
+            let hidden_programs = self.hidden_programs.as_ref();
+            is_program(token)
+                || hidden_programs
+                    .is_some_and(|hidden_programs| hidden_programs.resembles(token, program))
         };
-        let is_hiding = self.hiding.as_ref().is_none_or(|hiding| hiding.runs_code);
+        let is_hiding =
+            self.hidden_programs.as_ref().is_none_or(|hidden_programs| hidden_programs.runs_code);
         let doubt = if is_hiding { Mention::Possible } else { Mention::None };
         let denied = tokens(&denied.join(" "));
         let rest = denied.get(1..).unwrap_or_default();
-        let after = |at: usize| said.get(at + 1..).unwrap_or_default();
-        let starts = said.iter().enumerate().filter(|(_, token)| is_program(token));
+        let after = |at: usize| text_tokens.get(at + 1..).unwrap_or_default();
+        let starts = text_tokens.iter().enumerate().filter(|(_, token)| is_program(token));
         if starts.map(|(at, _)| after(at)).any(|after| after.starts_with(rest)) {
             return Mention::Plain;
         }
         // `git-push` is `git push`.
         let joined = rest.first().map(|word| format!("{program}-{word}"));
-        if joined.is_some_and(|joined| said.iter().any(|token| base(token) == joined)) {
+        if joined.is_some_and(|joined| text_tokens.iter().any(|token| base(token) == joined)) {
             return Mention::Possible;
         }
         // What follows a later mention also follows the first one.
-        let Some(first) = said.iter().position(resembles) else { return doubt };
+        let Some(first) = text_tokens.iter().position(resembles) else { return doubt };
         let mut later = after(first).iter();
         let mut wanted = rest.iter().filter(|word| !word.starts_with('-'));
         match wanted.all(|word| later.any(|token| token == word)) {

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::*;
 
-fn book(folds_prompts: bool) -> Book {
+fn state(folds_prompts: bool) -> DerivedState {
     let record = json!({
         "summary": {
             "id": "s", "agentType": "claude", "state": "idle", "createdAt": "", "updatedAt": "",
@@ -17,16 +17,16 @@ fn book(folds_prompts: bool) -> Book {
         "owner": null, "config": {}, "open": {},
     });
     let record: Record = serde_json::from_value(record).unwrap();
-    Book::new(record, agentwire_dialects::claude::CLAUDE.tools(), folds_prompts)
+    DerivedState::new(record, agentwire_dialects::claude::CLAUDE.tools(), folds_prompts)
 }
 
-fn note<'k>(book: &mut Book, kind: impl Into<EventKind<'k>>) {
+fn note<'k>(state: &mut DerivedState, kind: impl Into<EventKind<'k>>) {
     let mut draft = Draft { agent: Agent::main(), kind: kind.into(), native: None };
     if let EventKind::RequestRaised(request) = &draft.kind {
-        let raised = book.raised(request, &draft.agent, Asker::Agent);
-        return book.open_request(raised, 1);
+        let raised = state.raised(request, &draft.agent, Asker::Agent);
+        return state.open_request(raised, 1);
     }
-    book.note(&mut draft);
+    state.note(&mut draft);
 }
 
 fn begun(ids: &[&str]) -> TurnStarted<'static> {
@@ -54,29 +54,29 @@ fn request(kind: RequestKind, input: &serde_json::Value) -> RequestRaised<'stati
 /// Work is pending until each prompt has had its turn or its end.
 #[test]
 fn a_prompt_is_waited_for_by_its_id() {
-    let mut book = book(true);
-    ["a", "b", "c", "d"].iter().for_each(|id| book.promise(id));
-    note(&mut book, fate("a", "started"));
-    note(&mut book, begun(&["a"]));
+    let mut state = state(true);
+    ["a", "b", "c", "d"].iter().for_each(|id| state.promise(id));
+    note(&mut state, fate("a", "started"));
+    note(&mut state, begun(&["a"]));
     let details = Json::of(&json!({ "messageId": "b" }));
-    note(&mut book, StatusChanged::new(Status::Prompted).details(details));
-    note(&mut book, failed());
-    assert_eq!(book.waiting().collect::<Vec<_>>(), ["c", "d"]);
-    note(&mut book, fate("c", "cancelled"));
-    assert!(book.is_busy());
-    note(&mut book, fate("d", "completed"));
-    assert!(!book.is_busy());
+    note(&mut state, StatusChanged::new(Status::Prompted).details(details));
+    note(&mut state, failed());
+    assert_eq!(state.waiting().collect::<Vec<_>>(), ["c", "d"]);
+    note(&mut state, fate("c", "cancelled"));
+    assert!(state.is_busy());
+    note(&mut state, fate("d", "completed"));
+    assert!(!state.is_busy());
 }
 
 /// An old version folds prompts into one turn without reporting it.
 #[test]
 fn who_tells_no_fates_has_none_left_after_a_turn() {
-    let mut folding = book(true);
+    let mut folding = state(true);
     ["a", "b"].iter().for_each(|id| folding.promise(id));
     note(&mut folding, begun(&["a"]));
     note(&mut folding, failed());
     assert!(!folding.is_busy());
-    let mut other = book(false);
+    let mut other = state(false);
     ["a", "b"].iter().for_each(|id| other.promise(id));
     note(&mut other, begun(&[]));
     note(&mut other, failed());
@@ -86,16 +86,16 @@ fn who_tells_no_fates_has_none_left_after_a_turn() {
 /// A session knows how its last turn ended.
 #[test]
 fn the_last_turn_is_told() {
-    let mut book = book(true);
-    assert_eq!(book.record.summary.last_turn, None);
+    let mut state = state(true);
+    assert_eq!(state.record.summary.last_turn, None);
     for (reason, end) in [
         (TurnFailure::Interrupted, TurnEnd::Interrupted),
         (TurnFailure::Error, TurnEnd::Failed),
         (TurnFailure::Died, TurnEnd::Failed),
     ] {
-        note(&mut book, begun(&[]));
-        note(&mut book, TurnFailed::new(1, reason, "x"));
-        assert_eq!(book.record.summary.last_turn, Some(end));
+        note(&mut state, begun(&[]));
+        note(&mut state, TurnFailed::new(1, reason, "x"));
+        assert_eq!(state.record.summary.last_turn, Some(end));
     }
 }
 
@@ -112,10 +112,10 @@ fn an_agent_that_waits_does_not_stall() {
         (RequestKind::Mcp, notice, true),
         (RequestKind::Other, json!({}), true),
     ] {
-        let mut book = book(true);
-        note(&mut book, begun(&[]));
-        assert!(book.may_stall());
-        note(&mut book, request(kind, &input));
-        assert_eq!(book.may_stall(), may_stall, "{kind:?}");
+        let mut state = state(true);
+        note(&mut state, begun(&[]));
+        assert!(state.may_stall());
+        note(&mut state, request(kind, &input));
+        assert_eq!(state.may_stall(), may_stall, "{kind:?}");
     }
 }

@@ -21,12 +21,12 @@ const MISTAKE_LENGTH: usize = 400;
 pub(super) static LARGE: Semaphore = Semaphore::const_new(1);
 
 /// The answer, or why it is rejected.
-pub(super) type Judged = Result<Json<'static>, String>;
+pub(super) type CheckResult = Result<Json<'static>, String>;
 
 /// What is known about an answer immediately.
 #[derive(Debug)]
-pub(super) enum Look {
-    Known(Judged),
+pub(super) enum AnswerCheck {
+    Done(CheckResult),
     /// It takes long to find out.
     Large(Check),
 }
@@ -39,7 +39,7 @@ pub(super) struct Check {
 }
 
 impl Check {
-    fn run(self) -> Judged {
+    fn run(self) -> CheckResult {
         let value: Value = self.answer.read().map_err(|error| not_json(&error))?;
         check(&self.validator, &value, self.cost)?;
         Ok(self.answer)
@@ -47,7 +47,7 @@ impl Check {
 
     /// Runs the check outside the session, one at a time. It does not start if the result is no longer
     /// needed.
-    pub(super) fn start(self) -> oneshot::Receiver<Judged> {
+    pub(super) fn start(self) -> oneshot::Receiver<CheckResult> {
         let (done, outcome) = oneshot::channel();
         tokio::spawn(async move {
             let Ok(turn) = LARGE.acquire().await else { return };
@@ -65,7 +65,7 @@ impl Check {
 
 impl Structured {
     /// Adds text from the main agent.
-    pub(super) fn said(&mut self, text: &str) {
+    pub(super) fn add_text(&mut self, text: &str) {
         if self.answer.len() + text.len() > ANSWER_LIMIT {
             self.is_overlong = true;
         } else if !self.is_overlong {
@@ -79,20 +79,20 @@ impl Structured {
         self.is_overlong = false;
     }
 
-    /// Examines the answer. `whole` is the answer if the agent repeats it.
-    pub(super) fn look(&self, whole: Option<&str>) -> Look {
-        match self.prepare(whole) {
-            Ok(check) if !check.cost.is_small => Look::Large(check),
-            Ok(check) => Look::Known(check.run()),
-            Err(why) => Look::Known(Err(why)),
+    /// Examines the answer. `repeated` is the answer if the agent repeats it.
+    pub(super) fn check_answer(&self, repeated: Option<&str>) -> AnswerCheck {
+        match self.prepare(repeated) {
+            Ok(check) if !check.cost.is_small => AnswerCheck::Large(check),
+            Ok(check) => AnswerCheck::Done(check.run()),
+            Err(why) => AnswerCheck::Done(Err(why)),
         }
     }
 
-    fn prepare(&self, whole: Option<&str>) -> Result<Check, String> {
-        if self.is_overlong || whole.is_some_and(|whole| whole.len() > ANSWER_LIMIT) {
+    fn prepare(&self, repeated: Option<&str>) -> Result<Check, String> {
+        if self.is_overlong || repeated.is_some_and(|repeated| repeated.len() > ANSWER_LIMIT) {
             return Err(format!("it is longer than {ANSWER_LIMIT} bytes"));
         }
-        let text = bare(whole.unwrap_or(&self.answer));
+        let text = bare(repeated.unwrap_or(&self.answer));
         if text.is_empty() {
             return Err("it is empty".to_owned());
         }
@@ -112,16 +112,16 @@ fn check(validator: &Validator, value: &Value, cost: Cost) -> Result<(), String>
         return Ok(());
     }
     let mistakes: Vec<String> = if cost.can_tell_all {
-        validator.iter_errors(value).take(MISTAKES).map(|error| told(&error)).collect()
+        validator.iter_errors(value).take(MISTAKES).map(|error| describe_mistake(&error)).collect()
     } else if cost.can_tell_first {
-        validator.validate(value).err().iter().map(told).collect()
+        validator.validate(value).err().iter().map(describe_mistake).collect()
     } else {
         vec!["it is too large to say where".to_owned()]
     };
     Err(format!("it does not match the schema: {}", mistakes.join("; ")))
 }
 
-fn told(error: &ValidationError<'_>) -> String {
+fn describe_mistake(error: &ValidationError<'_>) -> String {
     let place = error.instance_path().to_string();
     let place = if place.is_empty() { "the whole".to_owned() } else { place };
     cut(&format!("{place}: {error}"))
@@ -155,10 +155,10 @@ mod tests {
     use super::*;
 
     impl Structured {
-        fn judge(&self, whole: Option<&str>) -> Judged {
-            match self.look(whole) {
-                Look::Known(judged) => judged,
-                Look::Large(check) => check.run(),
+        fn judge(&self, repeated: Option<&str>) -> CheckResult {
+            match self.check_answer(repeated) {
+                AnswerCheck::Done(judged) => judged,
+                AnswerCheck::Large(check) => check.run(),
             }
         }
     }
@@ -177,7 +177,7 @@ mod tests {
             "additionalProperties": false,
         });
         let mut structured = of(&schema).unwrap().unwrap();
-        structured.said(text);
+        structured.add_text(text);
         structured.judge(None).map(|answer| answer.get().to_owned())
     }
 
@@ -254,11 +254,11 @@ mod tests {
     #[test]
     fn an_answer_that_is_too_long_is_not_kept() {
         let mut structured = of(&json!(true)).unwrap().unwrap();
-        structured.said("[");
-        (0..5).for_each(|_| structured.said(&" ".repeat(1 << 20)));
+        structured.add_text("[");
+        (0..5).for_each(|_| structured.add_text(&" ".repeat(1 << 20)));
         assert!(structured.judge(None).unwrap_err().contains("longer"));
         structured.forget();
-        structured.said("1");
+        structured.add_text("1");
         assert_eq!(structured.judge(None).unwrap().get(), "1");
     }
 

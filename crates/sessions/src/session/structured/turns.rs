@@ -14,12 +14,12 @@ use super::super::breach::Breach;
 use super::super::callers::NOBODY;
 use super::super::commands::taken;
 use super::super::core::{Core, Effect};
-use super::super::queued_prompt::{Entry, bytes};
-use super::answer::{Check, Judged, Look};
-use super::{Checking, FAILED, Spent, Stage, Structured, WAITING_BYTES, WAITING_LIMIT};
+use super::super::pending_prompt::{PendingPrompt, bytes};
+use super::answer::{AnswerCheck, Check, CheckResult};
+use super::{Checking, FAILED, FirstAnswerUsage, Stage, Structured, WAITING_BYTES, WAITING_LIMIT};
 
 /// The result of checking an answer; `None` if the check was given up.
-pub(in super::super) struct Checked(Option<Judged>);
+pub(in super::super) struct CheckedAnswer(Option<CheckResult>);
 
 impl Core {
     /// Records what the agent sends. Drops an event that only says that the agent starts or ends a part of
@@ -36,7 +36,7 @@ impl Core {
         let Some(structured) = &mut self.structured else { return Some(draft) };
         let is_main = draft.agent.parent.is_none();
         match &mut draft.kind {
-            EventKind::TextChunk(text) if is_main => structured.said(&text.content.decode()),
+            EventKind::TextChunk(text) if is_main => structured.add_text(&text.content.decode()),
             EventKind::ToolStarted(_) if is_main => structured.forget(),
             EventKind::TurnStarted(turn) => {
                 structured.forget();
@@ -51,11 +51,12 @@ impl Core {
                 turn.turn_number = turn.turn_number.saturating_sub(structured.merged);
                 structured.end(turn);
                 // Accepted or not, the agent keeps the answer.
-                self.book.has_answer = true;
-                let look = structured.look(turn.result.as_ref().map(Text::decode).as_deref());
-                return match look {
-                    Look::Known(judged) => self.answer_judged(draft, judged),
-                    Look::Large(check) => self.hold_answer(draft, check),
+                self.state.has_answer = true;
+                let check =
+                    structured.check_answer(turn.result.as_ref().map(Text::decode).as_deref());
+                return match check {
+                    AnswerCheck::Done(judged) => self.answer_judged(draft, judged),
+                    AnswerCheck::Large(check) => self.hold_answer(draft, check),
                 };
             }
             EventKind::TurnFailed(turn) => {
@@ -87,7 +88,11 @@ impl Core {
     }
 
     /// Ends the turn according to its answer, or has the agent asked again.
-    fn answer_judged<'d>(&mut self, mut draft: Draft<'d>, judged: Judged) -> Option<Draft<'d>> {
+    fn answer_judged<'d>(
+        &mut self,
+        mut draft: Draft<'d>,
+        judged: CheckResult,
+    ) -> Option<Draft<'d>> {
         let (Some(structured), EventKind::TurnCompleted(turn)) =
             (&mut self.structured, &mut draft.kind)
         else {
@@ -134,7 +139,7 @@ impl Core {
         structured.checking = Some(Checking::Runs { turn, outcome: check.start() });
         let message = Text::fixed("the answer is being checked");
         let kind = StatusChanged::new(Status::Working).message(message).into();
-        self.take(Draft { agent: Agent::main(), kind, native: draft.native });
+        self.record(Draft { agent: Agent::main(), kind, native: draft.native });
         None
     }
 
@@ -145,13 +150,13 @@ impl Core {
     }
 
     /// Waits until the answer is checked, or the result is no longer needed.
-    pub(in super::super) async fn checked(&mut self) -> Checked {
+    pub(in super::super) async fn checked(&mut self) -> CheckedAnswer {
         match self.structured.as_mut().and_then(|structured| structured.checking.as_mut()) {
             None => std::future::pending().await,
-            Some(Checking::Dropped) => Checked(None),
+            Some(Checking::Dropped) => CheckedAnswer(None),
             Some(Checking::Runs { outcome, .. }) => {
                 let lost = |_| Err("it could not be checked".to_owned());
-                Checked(Some(outcome.await.unwrap_or_else(lost)))
+                CheckedAnswer(Some(outcome.await.unwrap_or_else(lost)))
             }
         }
     }
@@ -164,7 +169,7 @@ impl Core {
         else {
             return Some(draft);
         };
-        let spent = Spent {
+        let spent = FirstAnswerUsage {
             turn_number: turn.turn_number,
             usage: turn.usage,
             cost_usd: turn.cost_usd,
@@ -172,14 +177,14 @@ impl Core {
             models: turn.models.clone(),
         };
         // The second answer is another model call, and limits must see what the first one used.
-        let running = &mut self.book.running;
+        let running = &mut self.state.running;
         running.steps += 1;
         // The end of a turn includes everything that was reported while it ran.
         if turn.usage.total_tokens > running.usage.total_tokens {
             running.usage = turn.usage;
         }
         if let Some(cost) = turn.cost_usd {
-            let before = self.book.record.summary.cost_usd.unwrap_or(0.0);
+            let before = self.state.record.summary.cost_usd.unwrap_or(0.0);
             let total = plus_cost(before, cost);
             running.total_cost = Some(running.total_cost.map_or(total, |told| told.max(total)));
         }
@@ -188,7 +193,7 @@ impl Core {
         structured.stage = Stage::Refused { spent: Box::new(spent), error };
         let status = StatusChanged::new(Status::Notice).message(Text::from(message));
         let kind = status.details(Json::of(&details)).into();
-        self.take(Draft { agent: Agent::main(), kind, native: draft.native });
+        self.record(Draft { agent: Agent::main(), kind, native: draft.native });
         None
     }
 
@@ -196,7 +201,7 @@ impl Core {
     fn carry_line<'d>(&mut self, draft: Draft<'d>) -> Option<Draft<'d>> {
         if draft.native.is_some() {
             let kind = StatusChanged::new(Status::Working).into();
-            self.take(Draft { agent: Agent::main(), kind, native: draft.native });
+            self.record(Draft { agent: Agent::main(), kind, native: draft.native });
         }
         None
     }
@@ -231,7 +236,7 @@ impl Core {
 
 impl Structured {
     /// If the turn that starts is the rest of another one, returns what that one used.
-    fn begins_again(&mut self) -> Option<Box<Spent>> {
+    fn begins_again(&mut self) -> Option<Box<FirstAnswerUsage>> {
         match std::mem::replace(&mut self.stage, Stage::First) {
             Stage::Asked(spent) => Some(spent),
             other @ (Stage::First | Stage::Refused { .. } | Stage::Again(_)) => {
@@ -293,7 +298,7 @@ impl Actor {
     /// Whether a prompt must wait until the turn has ended. The agent does not know that its answer may be
     /// rejected, and would start the next turn.
     pub(in super::super) fn answers_first(&self) -> bool {
-        let is_busy = self.core.book.is_busy();
+        let is_busy = self.core.state.is_busy();
         self.core.structured.as_ref().is_some_and(|structured| is_busy || structured.has_waiting())
     }
 
@@ -301,16 +306,16 @@ impl Actor {
     pub(in super::super) fn wait_for_turn(
         &mut self,
         call: Call,
-        mut entry: Entry,
+        mut pending: PendingPrompt,
     ) -> Result<(), GatewayError> {
         let Some(structured) = &self.core.structured else { return Ok(()) };
-        let size: usize = structured.waiting.iter().map(|entry| bytes(&entry.prompt)).sum();
-        let is_full = size + bytes(&entry.prompt) > WAITING_BYTES;
+        let size: usize = structured.waiting.iter().map(|pending| bytes(&pending.prompt)).sum();
+        let is_full = size + bytes(&pending.prompt) > WAITING_BYTES;
         if structured.waiting.len() >= WAITING_LIMIT || is_full {
             return Err(GatewayError::new(ErrorCode::Overloaded, "too many prompts wait"));
         }
-        let id = entry.id();
-        let is_next = match entry.prompt.delivery.take() {
+        let id = pending.id();
+        let is_next = match pending.prompt.delivery.take() {
             Some(Delivery::Steer) => {
                 let agent = self.plan.agent.as_str();
                 return Err(GatewayError::unsupported(agent, "delivery steer with outputFormat"));
@@ -327,10 +332,10 @@ impl Actor {
         };
         // Only here, because a prompt that is refused must not wait.
         let Some(structured) = &mut self.core.structured else { return Ok(()) };
-        let was_queued = std::mem::replace(&mut entry.is_queued, true);
+        let was_queued = std::mem::replace(&mut pending.is_queued, true);
         match is_next {
-            true => structured.waiting.push_front(entry),
-            false => structured.waiting.push_back(entry),
+            true => structured.waiting.push_front(pending),
+            false => structured.waiting.push_back(pending),
         }
         if !was_queued {
             self.queued(&id);
@@ -349,23 +354,23 @@ impl Actor {
             return;
         }
         let waiting = self.core.structured.as_mut().map(|structured| &mut structured.waiting);
-        let Some(entry) = waiting.and_then(VecDeque::pop_front) else { return };
+        let Some(pending) = waiting.and_then(VecDeque::pop_front) else { return };
         // When the prompt was accepted, the previous turn had not ended yet.
-        let given = match self.limits.reached(&self.core.book) {
-            Some(reached) if self.limits.asks() => self.hold(NOBODY, entry.clone(), reached),
+        let given = match self.limits.reached(&self.core.state) {
+            Some(reached) if self.limits.asks() => self.hold(NOBODY, pending.clone(), reached),
             Some(reached) => {
-                return self.fail_prompt(entry.prompt, reached.failure, &reached.message);
+                return self.fail_prompt(pending.prompt, reached.failure, &reached.message);
             }
-            None => self.deliver_now(NOBODY, entry.clone()),
+            None => self.deliver_now(NOBODY, pending.clone()),
         };
         if let Err(error) = given {
-            self.fail_prompt(entry.prompt, TurnFailure::Error, &error.message);
+            self.fail_prompt(pending.prompt, TurnFailure::Error, &error.message);
         }
     }
 
     /// Whether the agent can start the next turn.
     fn answers_first_prompt(&self) -> bool {
-        !self.core.book.is_busy() && !self.core.hooks.hold_turn_end() && !self.phase.is_ending()
+        !self.core.state.is_busy() && !self.core.hooks.hold_turn_end() && !self.phase.is_ending()
     }
 
     /// Asks again, unless the turn must end here. At a limit, it waits until the request about the limit is
@@ -380,9 +385,9 @@ impl Actor {
             let error = "the turn was interrupted before the agent could answer again";
             return self.end_refused(TurnFailure::Interrupted, error);
         }
-        if let Some(reached) = self.limits.reached(&self.core.book) {
+        if let Some(reached) = self.limits.reached(&self.core.state) {
             if self.limits.asks() {
-                self.keep_limits();
+                self.enforce_limits();
             }
             if !self.limits.is_waiting() {
                 self.end_refused(reached.failure, &reached.message);
@@ -412,7 +417,7 @@ impl Actor {
     }
 
     /// Handles the result of a check, or its end without a result.
-    pub(in super::super) async fn answer_checked(&mut self, Checked(judged): Checked) {
+    pub(in super::super) async fn answer_checked(&mut self, CheckedAnswer(judged): CheckedAnswer) {
         self.core.journal.tick();
         let structured = self.core.structured.as_mut();
         let checking = structured.and_then(|structured| structured.checking.take());
@@ -423,7 +428,7 @@ impl Actor {
             }
         }
         // The agent may have ended meanwhile.
-        self.process_over().await;
+        self.process_ended().await;
         self.calm();
     }
 
@@ -452,8 +457,8 @@ impl Actor {
 
     pub(in super::super) fn cancel_waiting(&mut self) {
         let waiting = self.core.structured.as_mut().map(|structured| &mut structured.waiting);
-        for entry in waiting.map(std::mem::take).unwrap_or_default() {
-            let id = entry.id();
+        for pending in waiting.map(std::mem::take).unwrap_or_default() {
+            let id = pending.id();
             let status = StatusChanged::new(Status::Queue).message(Text::fixed("cancelled"));
             self.core.emit(status.details(taken(&id)));
         }
@@ -463,8 +468,8 @@ impl Actor {
     pub(in super::super) fn end_answers(&mut self, reason: &str) {
         self.core.give_up_answer(TurnFailure::Died, reason);
         let waiting = self.core.structured.as_mut().map(|structured| &mut structured.waiting);
-        for entry in waiting.map(std::mem::take).unwrap_or_default() {
-            self.fail_prompt(entry.prompt, TurnFailure::Died, reason);
+        for pending in waiting.map(std::mem::take).unwrap_or_default() {
+            self.fail_prompt(pending.prompt, TurnFailure::Died, reason);
         }
     }
 }

@@ -6,12 +6,12 @@ fn prompt(text: &str) -> Command {
     Command::Prompt(Prompt::text(text.to_owned()))
 }
 
-fn waiting(trusting: &Trusting) -> Vec<u64> {
-    trusting.waiting.iter().map(|(call, _)| call.0).collect()
+fn waiting(trust_gate: &TrustGate) -> Vec<u64> {
+    trust_gate.waiting.iter().map(|(call, _)| call.0).collect()
 }
 
-fn found(path: &str, digest: Option<&str>) -> Found {
-    Found {
+fn found(path: &str, digest: Option<&str>) -> SurveyedFile {
+    SurveyedFile {
         path: path.to_owned(),
         digest: digest.map(str::to_owned),
         runs: Vec::new(),
@@ -20,69 +20,69 @@ fn found(path: &str, digest: Option<&str>) -> Found {
     }
 }
 
-fn survey_of(files: Vec<Found>) -> Survey {
+fn survey_of(files: Vec<SurveyedFile>) -> Survey {
     Survey { files, left_out: None }
 }
 
 #[test]
 fn an_agent_rests_until_its_time_and_no_longer() {
     let (start, second) = (Instant::now(), Duration::from_secs(1));
-    let mut trusting = Trusting::new(Wish::Ask, Some(second));
+    let mut trust_gate = TrustGate::new(Wish::Ask, Some(second));
     // The time starts when the session is durable.
-    assert!(!trusting.is_waiting() && !trusting.has_rested(start + second));
-    trusting.rest = Rest::Until(start + second);
-    assert!(trusting.is_waiting());
-    assert!(!trusting.has_rested(start));
-    assert_eq!(trusting.rests_until(), Some(start + second));
-    assert!(trusting.has_rested(start + second));
-    assert!(!trusting.is_waiting() && !trusting.has_rested(start + second), "only once");
-    assert_eq!(Trusting::new(Wish::Ask, None).rests_until(), None);
+    assert!(!trust_gate.is_waiting() && !trust_gate.has_rested(start + second));
+    trust_gate.rest = Rest::Until(start + second);
+    assert!(trust_gate.is_waiting());
+    assert!(!trust_gate.has_rested(start));
+    assert_eq!(trust_gate.rests_until(), Some(start + second));
+    assert!(trust_gate.has_rested(start + second));
+    assert!(!trust_gate.is_waiting() && !trust_gate.has_rested(start + second), "only once");
+    assert_eq!(TrustGate::new(Wish::Ask, None).rests_until(), None);
 }
 
 #[test]
 fn what_waits_keeps_its_order_and_is_bounded_in_number() {
-    let mut trusting = Trusting::new(Wish::Ask, None);
+    let mut trust_gate = TrustGate::new(Wish::Ask, None);
     for call in 0..WAITING as u64 {
-        trusting.keep(Call(call), Command::Stop).expect("room");
+        trust_gate.queue(Call(call), Command::Stop).expect("room");
     }
-    let error = trusting.keep(Call(0), Command::Stop).expect_err("no room");
+    let error = trust_gate.queue(Call(0), Command::Stop).expect_err("no room");
     assert_eq!(error.code, ErrorCode::Overloaded);
     assert!(error.message.contains("next minute"), "{}", error.message);
-    trusting.asked = Some(Survey::default());
-    let error = trusting.keep(Call(0), Command::Stop).expect_err("no room");
+    trust_gate.asked = Some(Survey::default());
+    let error = trust_gate.queue(Call(0), Command::Stop).expect_err("no room");
     assert!(error.message.contains("trusted"), "{}", error.message);
-    let calls: Vec<u64> = trusting.take_waiting().iter().map(|(call, _)| call.0).collect();
+    let calls: Vec<u64> = trust_gate.take_waiting().iter().map(|(call, _)| call.0).collect();
     assert_eq!(calls, (0..WAITING as u64).collect::<Vec<_>>());
-    trusting.keep(Call(1), Command::Stop).expect("room again");
+    trust_gate.queue(Call(1), Command::Stop).expect("room again");
 }
 
 #[test]
 fn what_waits_is_bounded_in_bytes() {
-    let mut trusting = Trusting::new(Wish::Ask, None);
-    trusting.keep(Call(1), prompt("four")).expect("room");
-    assert_eq!(trusting.bytes, 4);
-    trusting.bytes = WAITING_BYTES - 3;
-    let error = trusting.keep(Call(2), prompt("four")).expect_err("no room");
+    let mut trust_gate = TrustGate::new(Wish::Ask, None);
+    trust_gate.queue(Call(1), prompt("four")).expect("room");
+    assert_eq!(trust_gate.bytes, 4);
+    trust_gate.bytes = WAITING_BYTES - 3;
+    let error = trust_gate.queue(Call(2), prompt("four")).expect_err("no room");
     assert_eq!(error.code, ErrorCode::Overloaded);
-    trusting.keep(Call(3), prompt("one")).expect("room for this");
-    assert_eq!(waiting(&trusting), [1, 3]);
-    trusting.take_prompts();
-    assert_eq!(trusting.bytes, 0, "released prompts take no room");
+    trust_gate.queue(Call(3), prompt("one")).expect("room for this");
+    assert_eq!(waiting(&trust_gate), [1, 3]);
+    trust_gate.take_prompts();
+    assert_eq!(trust_gate.bytes, 0, "released prompts take no room");
 }
 
 #[test]
 fn prompts_leave_alone_and_other_commands_stay() {
-    let mut trusting = Trusting::new(Wish::Ask, None);
-    assert!(!trusting.has_prompt());
+    let mut trust_gate = TrustGate::new(Wish::Ask, None);
+    assert!(!trust_gate.has_prompt());
     for (call, command) in [(1, Command::Stop), (2, prompt("a")), (3, Command::Stop)] {
-        trusting.keep(Call(call), command).expect("room");
+        trust_gate.queue(Call(call), command).expect("room");
     }
-    trusting.keep(Call(4), prompt("b")).expect("room");
-    assert!(trusting.has_prompt());
-    let texts: Vec<String> = trusting.take_prompts().into_iter().map(|it| it.text).collect();
+    trust_gate.queue(Call(4), prompt("b")).expect("room");
+    assert!(trust_gate.has_prompt());
+    let texts: Vec<String> = trust_gate.take_prompts().into_iter().map(|it| it.text).collect();
     assert_eq!(texts, ["a", "b"]);
-    assert_eq!(waiting(&trusting), [1, 3]);
-    assert!(!trusting.has_prompt());
+    assert_eq!(waiting(&trust_gate), [1, 3]);
+    assert!(!trust_gate.has_prompt());
 }
 
 #[test]

@@ -4,7 +4,7 @@ use agentwire_protocol::ApprovalMode;
 use serde_json::json;
 
 use super::lines::{WIRES, claude_result};
-use super::{Came, Deed, Session, policy};
+use super::{Outcome, Session, ToolAction, policy};
 
 /// When an agent reports that a call has run which nobody allowed.
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +24,7 @@ fn a_call_that_runs_before_it_is_answered_is_a_breach_over_every_wire() {
     for wire in WIRES {
         for (mode, is_breach) in [(ApprovalMode::Ask, true), (ApprovalMode::AutoAll, false)] {
             let policy = policy(wire, mode, &[], &[]);
-            for asks in (wire.asks)(Deed::Run("make")) {
+            for asks in (wire.asks)(ToolAction::Run("make")) {
                 let ran = (wire.ran)(&asks);
                 let (request, before) = asks.split_last().expect("a request");
                 for order in [Order::Waiting, Order::Withdrawn, Order::Late] {
@@ -61,16 +61,16 @@ fn a_call_that_runs_before_it_is_answered_is_a_breach_over_every_wire() {
 fn a_call_that_runs_though_it_was_denied_is_a_breach_over_every_wire() {
     for wire in WIRES {
         for is_allowed_then in [false, true] {
-            for asks in (wire.asks)(Deed::Run("make")) {
+            for asks in (wire.asks)(ToolAction::Run("make")) {
                 let denying = policy(wire, ApprovalMode::AutoAll, &[], &["Bash"]);
                 let mut session = Session::new(wire.dialect, &denying);
-                assert_eq!(session.ask(wire, &asks), Came::Denied, "{}: {asks:?}", wire.name);
+                assert_eq!(session.ask(wire, &asks), Outcome::Denied, "{}: {asks:?}", wire.name);
                 assert!(session.core.breach.is_none(), "{}: {asks:?}", wire.name);
                 // Whatever the policy says now, it was denied.
                 session.policy = policy(wire, ApprovalMode::AutoAll, &[], &[]);
                 session.core.policy = session.policy.clone();
                 if is_allowed_then {
-                    assert_eq!(session.ask(wire, &asks), Came::Allowed, "{}", wire.name);
+                    assert_eq!(session.ask(wire, &asks), Outcome::Allowed, "{}", wire.name);
                 }
                 session.hear(&[(wire.ran)(&asks)]);
                 let is_breach = session.core.breach.is_some();
@@ -107,7 +107,7 @@ fn claudes_errors_count_as_run_unless_they_are_denials() {
         (error(beside), None, false, false),
     ];
     for wire in WIRES.iter().filter(|wire| wire.name == "claude") {
-        for asks in (wire.asks)(Deed::Run("make")) {
+        for asks in (wire.asks)(ToolAction::Run("make")) {
             for (result, meta, if_unanswered, if_denied) in &rows {
                 let line = claude_result(result.clone(), meta.cloned());
                 for withdraws in [false, true] {
@@ -122,7 +122,7 @@ fn claudes_errors_count_as_run_unless_they_are_denials() {
                 }
                 let denying = policy(wire, ApprovalMode::Ask, &[], &["Bash"]);
                 let mut session = Session::new(wire.dialect, &denying);
-                assert_eq!(session.ask(wire, &asks), Came::Denied);
+                assert_eq!(session.ask(wire, &asks), Outcome::Denied);
                 session.hear(std::slice::from_ref(&line));
                 assert_eq!(session.core.breach.is_some(), *if_denied, "denied: {line} {asks:?}");
             }
@@ -135,9 +135,9 @@ fn claudes_errors_count_as_run_unless_they_are_denials() {
 fn a_call_that_was_answered_is_no_breach_over_any_wire() {
     for wire in WIRES {
         let policy = policy(wire, ApprovalMode::Ask, &["Bash"], &[]);
-        for asks in (wire.asks)(Deed::Run("make")) {
+        for asks in (wire.asks)(ToolAction::Run("make")) {
             let mut session = Session::new(wire.dialect, &policy);
-            assert_eq!(session.ask(wire, &asks), Came::Allowed, "{}: {asks:?}", wire.name);
+            assert_eq!(session.ask(wire, &asks), Outcome::Allowed, "{}: {asks:?}", wire.name);
             // The answer to its request counts, not what the policy says about it now.
             session.core.policy = self::policy(wire, ApprovalMode::Ask, &[], &[]);
             session.hear(&[(wire.ran)(&asks)]);

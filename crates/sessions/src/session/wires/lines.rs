@@ -9,7 +9,7 @@ use agentwire_dialects::demo::DEMO;
 use agentwire_dialects::gemini::OVER_ACP as GEMINI;
 use serde_json::{Value, json};
 
-use super::{Deed, WORK};
+use super::{ToolAction, WORK};
 
 /// An agent's wire. Each way to express a call is a list of lines. There is no way if the wire cannot
 /// express it.
@@ -17,9 +17,9 @@ pub(super) struct Wire {
     pub(super) name: &'static str,
     pub(super) dialect: &'static dyn AgentDialect,
     /// The lines with which the agent asks.
-    pub(super) asks: fn(Deed<'_>) -> Vec<Vec<Value>>,
+    pub(super) asks: fn(ToolAction<'_>) -> Vec<Vec<Value>>,
     /// The lines with which it runs the call without asking, or shows it to the gateway's own hook.
-    pub(super) runs: fn(Deed<'_>) -> Vec<Vec<Value>>,
+    pub(super) runs: fn(ToolAction<'_>) -> Vec<Vec<Value>>,
     /// The line that says that a requested call has run.
     pub(super) ran: fn(&[Value]) -> Value,
     /// The line with which it withdraws its request.
@@ -55,8 +55,8 @@ pub(super) const WIRES: &[Wire] = &[
     Wire {
         name: "gemini",
         dialect: &GEMINI,
-        asks: |deed| gemini(deed).into_iter().map(|call| vec![permission(&call)]).collect(),
-        runs: |deed| gemini(deed).into_iter().map(|call| vec![update(call)]).collect(),
+        asks: |action| gemini(action).into_iter().map(|call| vec![permission(&call)]).collect(),
+        runs: |action| gemini(action).into_iter().map(|call| vec![update(call)]).collect(),
         ran: acp_ran,
         withdraws: acp_withdraws,
         answer: acp_answer,
@@ -64,8 +64,8 @@ pub(super) const WIRES: &[Wire] = &[
     Wire {
         name: "acp",
         dialect: &ACP,
-        asks: |deed| acp(deed).into_iter().map(|call| vec![permission(&call)]).collect(),
-        runs: |deed| acp(deed).into_iter().map(|call| vec![update(call)]).collect(),
+        asks: |action| acp(action).into_iter().map(|call| vec![permission(&call)]).collect(),
+        runs: |action| acp(action).into_iter().map(|call| vec![update(call)]).collect(),
         ran: acp_ran,
         withdraws: acp_withdraws,
         answer: acp_answer,
@@ -106,31 +106,33 @@ fn word(said: &[&Value], allows: &str, denies: &str) -> bool {
 }
 
 /// The tool and the input of one of Claude's calls.
-fn claude_call(deed: Deed<'_>) -> Option<(String, Value)> {
-    let (tool, input) = match deed {
-        Deed::Run(command) => ("Bash", json!({ "command": command, "description": "Say hi" })),
-        Deed::Read(path) => ("Read", json!({ "file_path": path })),
-        Deed::Search(path) => ("Grep", json!({ "path": path, "pattern": "x" })),
-        Deed::Write(path) => ("Write", json!({ "file_path": path, "content": "x" })),
-        Deed::Edit(path) => {
+fn claude_call(action: ToolAction<'_>) -> Option<(String, Value)> {
+    let (tool, input) = match action {
+        ToolAction::Run(command) => {
+            ("Bash", json!({ "command": command, "description": "Say hi" }))
+        }
+        ToolAction::Read(path) => ("Read", json!({ "file_path": path })),
+        ToolAction::Search(path) => ("Grep", json!({ "path": path, "pattern": "x" })),
+        ToolAction::Write(path) => ("Write", json!({ "file_path": path, "content": "x" })),
+        ToolAction::Edit(path) => {
             ("Edit", json!({ "file_path": path, "old_string": "a", "new_string": "b" }))
         }
-        Deed::Fetch(url) => ("WebFetch", json!({ "url": url, "prompt": "x" })),
-        Deed::Think => ("TodoWrite", json!({ "todos": [] })),
-        Deed::Spawn => ("Task", json!({ "prompt": "x" })),
-        Deed::ChangeMode => ("ExitPlanMode", json!({})),
-        Deed::AskUser => ("AskUserQuestion", json!({ "questions": [] })),
-        Deed::Other(name) => (name, json!({})),
-        Deed::Mcp(server, tool) => {
+        ToolAction::Fetch(url) => ("WebFetch", json!({ "url": url, "prompt": "x" })),
+        ToolAction::Think => ("TodoWrite", json!({ "todos": [] })),
+        ToolAction::Spawn => ("Task", json!({ "prompt": "x" })),
+        ToolAction::ChangeMode => ("ExitPlanMode", json!({})),
+        ToolAction::AskUser => ("AskUserQuestion", json!({ "questions": [] })),
+        ToolAction::Other(name) => (name, json!({})),
+        ToolAction::Mcp(server, tool) => {
             return Some((format!("mcp__{server}__{tool}"), json!({})));
         }
-        Deed::Delete(_) | Deed::Move(_) => return None,
+        ToolAction::Delete(_) | ToolAction::Move(_) => return None,
     };
     Some((tool.to_owned(), input))
 }
 
-fn claude(deed: Deed<'_>) -> Vec<Vec<Value>> {
-    let Some((tool, input)) = claude_call(deed) else { return Vec::new() };
+fn claude(action: ToolAction<'_>) -> Vec<Vec<Value>> {
+    let Some((tool, input)) = claude_call(action) else { return Vec::new() };
     let started = json!({ "type": "assistant", "session_id": "n", "message": { "id": "m",
         "role": "assistant",
         "content": [{ "type": "tool_use", "id": "t", "name": tool, "input": input }] } });
@@ -143,8 +145,8 @@ fn claude(deed: Deed<'_>) -> Vec<Vec<Value>> {
     vec![vec![started.clone(), asks.clone()], vec![asks], vec![started, calls_back]]
 }
 
-fn claude_hook(deed: Deed<'_>) -> Vec<Vec<Value>> {
-    let call = claude_call(deed).map(|(tool, input)| {
+fn claude_hook(action: ToolAction<'_>) -> Vec<Vec<Value>> {
+    let call = claude_call(action).map(|(tool, input)| {
         let shown = json!({ "hook_event_name": "PreToolUse", "permission_mode": "default",
             "tool_name": tool, "tool_input": input });
         vec![json!({ "type": "control_request", "request_id": "h", "request": {
@@ -162,14 +164,14 @@ fn codex_commands(command: &str) -> Vec<String> {
 }
 
 /// The item of one of Codex's calls, and the method and parameters of the request about it.
-fn codex_calls(deed: Deed<'_>) -> Vec<(Value, &'static str, Value)> {
+fn codex_calls(action: ToolAction<'_>) -> Vec<(Value, &'static str, Value)> {
     let change = |path: &str, kind: Value| {
         let changes = json!([{ "path": path, "kind": kind, "diff": "x" }]);
         let item = json!({ "type": "fileChange", "id": "c", "changes": changes });
         vec![(item, "item/fileChange/requestApproval", json!({ "reason": null }))]
     };
-    match deed {
-        Deed::Run(command) => {
+    match action {
+        ToolAction::Run(command) => {
             let ways = codex_commands(command).into_iter().map(|command| {
                 let item = json!({ "type": "commandExecution", "id": "c", "command": command,
                     "cwd": WORK, "commandActions": [] });
@@ -181,11 +183,13 @@ fn codex_calls(deed: Deed<'_>) -> Vec<(Value, &'static str, Value)> {
             });
             ways.collect()
         }
-        Deed::Write(path) => change(path, json!({ "type": "add" })),
-        Deed::Edit(path) => change(path, json!({ "type": "update", "move_path": null })),
-        Deed::Delete(path) => change(path, json!({ "type": "delete" })),
-        Deed::Move(path) => change(path, json!({ "type": "update", "move_path": "/srv/other/b" })),
-        Deed::Mcp(server, tool) => {
+        ToolAction::Write(path) => change(path, json!({ "type": "add" })),
+        ToolAction::Edit(path) => change(path, json!({ "type": "update", "move_path": null })),
+        ToolAction::Delete(path) => change(path, json!({ "type": "delete" })),
+        ToolAction::Move(path) => {
+            change(path, json!({ "type": "update", "move_path": "/srv/other/b" }))
+        }
+        ToolAction::Mcp(server, tool) => {
             let item = json!({ "type": "mcpToolCall", "id": "c", "server": server, "tool": tool,
                 "arguments": {} });
             let message = format!("Allow the {server} MCP server to run tool \"{tool}\"?");
@@ -194,18 +198,18 @@ fn codex_calls(deed: Deed<'_>) -> Vec<(Value, &'static str, Value)> {
                 "requestedSchema": { "type": "object", "properties": {} } });
             vec![(item, "mcpServer/elicitation/request", params)]
         }
-        Deed::Other("Unheard") => {
+        ToolAction::Other("Unheard") => {
             let params = json!({ "permissions": { "network": { "enabled": true } } });
             vec![(Value::Null, "item/permissions/requestApproval", params)]
         }
-        Deed::Read(_)
-        | Deed::Search(_)
-        | Deed::Fetch(_)
-        | Deed::Think
-        | Deed::Spawn
-        | Deed::ChangeMode
-        | Deed::AskUser
-        | Deed::Other(_) => Vec::new(),
+        ToolAction::Read(_)
+        | ToolAction::Search(_)
+        | ToolAction::Fetch(_)
+        | ToolAction::Think
+        | ToolAction::Spawn
+        | ToolAction::ChangeMode
+        | ToolAction::AskUser
+        | ToolAction::Other(_) => Vec::new(),
     }
 }
 
@@ -214,8 +218,8 @@ fn codex_item(method: &str, status: &str, mut item: Value) -> Value {
     json!({ "method": method, "params": { "threadId": "t1", "turnId": "u1", "item": item } })
 }
 
-fn codex(deed: Deed<'_>) -> Vec<Vec<Value>> {
-    let ways = codex_calls(deed).into_iter().map(|(item, method, mut params)| {
+fn codex(action: ToolAction<'_>) -> Vec<Vec<Value>> {
+    let ways = codex_calls(action).into_iter().map(|(item, method, mut params)| {
         let started = (!item.is_null()).then(|| codex_item("item/started", "inProgress", item));
         for (name, value) in [("threadId", "t1"), ("turnId", "u1")] {
             params[name] = value.into();
@@ -229,8 +233,8 @@ fn codex(deed: Deed<'_>) -> Vec<Vec<Value>> {
     ways.collect()
 }
 
-fn codex_runs(deed: Deed<'_>) -> Vec<Vec<Value>> {
-    let items = codex_calls(deed).into_iter().map(|(item, ..)| item);
+fn codex_runs(action: ToolAction<'_>) -> Vec<Vec<Value>> {
+    let items = codex_calls(action).into_iter().map(|(item, ..)| item);
     let runs = items.filter(|item| !item.is_null()).map(|item| {
         vec![
             codex_item("item/started", "inProgress", item.clone()),
@@ -247,7 +251,7 @@ fn gemini_call(tool: &str, kind: &str, title: &str, content: &Value, paths: &[&s
         "title": title, "content": content, "locations": locations, "kind": kind })
 }
 
-fn gemini(deed: Deed<'_>) -> Vec<Value> {
+fn gemini(action: ToolAction<'_>) -> Vec<Value> {
     let text =
         |text: String| json!([{ "type": "content", "content": { "type": "text", "text": text } }]);
     let diff = |path: &str, kind: &str| {
@@ -255,23 +259,23 @@ fn gemini(deed: Deed<'_>) -> Vec<Value> {
             "_meta": { "kind": kind } }])
     };
     let none = &json!([]);
-    vec![match deed {
-        Deed::Run(command) => {
+    vec![match action {
+        ToolAction::Run(command) => {
             let said = text(format!("[current working directory {WORK}] (Say hi)"));
             gemini_call("run_shell_command", "execute", command, &said, &[])
         }
-        Deed::Read(path) => gemini_call("read_file", "read", path, none, &[path]),
-        Deed::Search(path) => gemini_call("grep_search", "search", "'x'", none, &[path]),
-        Deed::Write(path) => {
+        ToolAction::Read(path) => gemini_call("read_file", "read", path, none, &[path]),
+        ToolAction::Search(path) => gemini_call("grep_search", "search", "'x'", none, &[path]),
+        ToolAction::Write(path) => {
             let title = format!("Writing to {path}");
             gemini_call("write_file", "edit", &title, &diff(path, "add"), &[path])
         }
-        Deed::Edit(path) => {
+        ToolAction::Edit(path) => {
             let title = format!("{path}: a => b");
             gemini_call("replace", "edit", &title, &diff(path, "modify"), &[path])
         }
-        Deed::Fetch(url) => gemini_call("web_fetch", "fetch", url, none, &[]),
-        Deed::Mcp(server, tool) => {
+        ToolAction::Fetch(url) => gemini_call("web_fetch", "fetch", url, none, &[]),
+        ToolAction::Mcp(server, tool) => {
             let title = format!("{tool} ({server} MCP Server)");
             gemini_call(
                 &format!("mcp_{server}_{tool}"),
@@ -281,49 +285,55 @@ fn gemini(deed: Deed<'_>) -> Vec<Value> {
                 &[],
             )
         }
-        Deed::Think => gemini_call("write_todos", "think", "Set 0 todos", none, &[]),
-        Deed::Spawn => gemini_call("invoke_agent", "think", "Helper", none, &[]),
-        Deed::ChangeMode => gemini_call("exit_plan_mode", "switch_mode", "Plan", none, &[]),
-        Deed::AskUser => gemini_call("ask_user", "other", "Which?", none, &[]),
-        Deed::Other(name) => gemini_call(name, "other", name, none, &[]),
-        Deed::Delete(_) | Deed::Move(_) => return Vec::new(),
+        ToolAction::Think => gemini_call("write_todos", "think", "Set 0 todos", none, &[]),
+        ToolAction::Spawn => gemini_call("invoke_agent", "think", "Helper", none, &[]),
+        ToolAction::ChangeMode => gemini_call("exit_plan_mode", "switch_mode", "Plan", none, &[]),
+        ToolAction::AskUser => gemini_call("ask_user", "other", "Which?", none, &[]),
+        ToolAction::Other(name) => gemini_call(name, "other", name, none, &[]),
+        ToolAction::Delete(_) | ToolAction::Move(_) => return Vec::new(),
     }]
 }
 
 /// Calls of an agent that sends its arguments, as claude-agent-acp does.
-fn acp(deed: Deed<'_>) -> Vec<Value> {
+fn acp(action: ToolAction<'_>) -> Vec<Value> {
     let call = |name: &str, kind: &str, input: Value| {
         json!({ "toolCallId": "t", "name": name, "status": "pending", "rawInput": input,
             "title": name, "kind": kind })
     };
-    vec![match deed {
-        Deed::Run(command) => {
+    vec![match action {
+        ToolAction::Run(command) => {
             let words: Vec<&str> = command.split(' ').collect();
             let is_plain = !command.contains(['\'', '"']) && !words.contains(&"");
             let words = is_plain.then(|| json!(words));
             let ways = [json!(command), json!(["bash", "-lc", command])].into_iter().chain(words);
             return ways.map(|it| call("Bash", "execute", json!({ "command": it }))).collect();
         }
-        Deed::Read(path) => call("Read", "read", json!({ "file_path": path })),
-        Deed::Search(path) => call("Grep", "search", json!({ "path": path, "pattern": "x" })),
-        Deed::Write(path) => call("Write", "edit", json!({ "file_path": path, "content": "x" })),
-        Deed::Edit(path) => {
+        ToolAction::Read(path) => call("Read", "read", json!({ "file_path": path })),
+        ToolAction::Search(path) => call("Grep", "search", json!({ "path": path, "pattern": "x" })),
+        ToolAction::Write(path) => {
+            call("Write", "edit", json!({ "file_path": path, "content": "x" }))
+        }
+        ToolAction::Edit(path) => {
             let input = json!({ "file_path": path, "old_string": "a", "new_string": "b" });
             call("Edit", "edit", input)
         }
-        Deed::Delete(path) => call("Delete", "delete", json!({ "path": path })),
-        Deed::Move(path) => call("Move", "move", json!({ "path": path, "to": "/srv/other/b" })),
-        Deed::Fetch(url) => call("WebFetch", "fetch", json!({ "url": url })),
-        Deed::Mcp(server, tool) => call(&format!("mcp__{server}__{tool}"), "other", json!({})),
-        Deed::Think => call("TodoWrite", "think", json!({ "todos": [] })),
-        Deed::Spawn => {
+        ToolAction::Delete(path) => call("Delete", "delete", json!({ "path": path })),
+        ToolAction::Move(path) => {
+            call("Move", "move", json!({ "path": path, "to": "/srv/other/b" }))
+        }
+        ToolAction::Fetch(url) => call("WebFetch", "fetch", json!({ "url": url })),
+        ToolAction::Mcp(server, tool) => {
+            call(&format!("mcp__{server}__{tool}"), "other", json!({}))
+        }
+        ToolAction::Think => call("TodoWrite", "think", json!({ "todos": [] })),
+        ToolAction::Spawn => {
             let mut call = call("Task", "think", json!({ "prompt": "x" }));
             call["_meta"] = json!({ "claudeCode": { "toolName": "Task" } });
             call
         }
-        Deed::ChangeMode => call("ExitPlanMode", "switch_mode", json!({})),
-        Deed::Other(name) => call(name, "other", json!({})),
-        Deed::AskUser => return Vec::new(),
+        ToolAction::ChangeMode => call("ExitPlanMode", "switch_mode", json!({})),
+        ToolAction::Other(name) => call(name, "other", json!({})),
+        ToolAction::AskUser => return Vec::new(),
     }]
 }
 

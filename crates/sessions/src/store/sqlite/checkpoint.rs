@@ -12,7 +12,7 @@ use crate::store::StoreError;
 const PAGES: i32 = 4000;
 
 #[derive(Debug, Default)]
-pub(super) struct Wanted {
+pub(super) struct CheckpointSignal {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -25,51 +25,51 @@ struct State {
 
 /// The thread. It ends when this is dropped.
 #[derive(Debug)]
-pub(super) struct Copying {
-    wanted: Arc<Wanted>,
+pub(super) struct CheckpointThread {
+    signal: Arc<CheckpointSignal>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// Watches each commit of the writing connection, and requests a copy when the log is long. With this hook,
 /// SQLite no longer copies by itself within a commit.
-pub(super) fn watch(writer: &mut Connection) -> Result<Arc<Wanted>, rusqlite::Error> {
-    let wanted = Arc::new(Wanted::default());
-    let asked = Arc::clone(&wanted);
+pub(super) fn watch(writer: &mut Connection) -> Result<Arc<CheckpointSignal>, rusqlite::Error> {
+    let signal = Arc::new(CheckpointSignal::default());
+    let shared = Arc::clone(&signal);
     writer.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, pages| {
         if pages >= PAGES {
-            asked.ask(|state| state.copy = true);
+            shared.notify(|state| state.copy = true);
         }
         Ok(())
     }))?;
-    Ok(wanted)
+    Ok(signal)
 }
 
-impl Copying {
+impl CheckpointThread {
     pub(super) fn start(
-        wanted: Arc<Wanted>,
+        signal: Arc<CheckpointSignal>,
         connection: Connection,
         writer: Arc<Mutex<Writer>>,
     ) -> Result<Self, StoreError> {
-        let asked = Arc::clone(&wanted);
+        let shared = Arc::clone(&signal);
         let thread = thread::Builder::new()
             .name("copying".to_owned())
-            .spawn(move || asked.run(&connection, &writer))
+            .spawn(move || shared.run(&connection, &writer))
             .map_err(|error| StoreError::Failed(format!("failed to start a thread: {error}")))?;
-        Ok(Self { wanted, thread: Some(thread) })
+        Ok(Self { signal, thread: Some(thread) })
     }
 }
 
-impl Drop for Copying {
+impl Drop for CheckpointThread {
     fn drop(&mut self) {
-        self.wanted.ask(|state| state.end = true);
+        self.signal.notify(|state| state.end = true);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
 }
 
-impl Wanted {
-    fn ask(&self, change: impl FnOnce(&mut State)) {
+impl CheckpointSignal {
+    fn notify(&self, change: impl FnOnce(&mut State)) {
         change(&mut self.state());
         self.changed.notify_one();
     }

@@ -13,7 +13,7 @@ const BARE: &str = r#"{"summary":"#;
 const DIGITS: usize = 8;
 
 /// One row of a batch.
-pub(super) struct Part<'a> {
+pub(super) struct BatchRow<'a> {
     pub(super) session: i64,
     pub(super) first: u64,
     pub(super) part: u64,
@@ -23,7 +23,7 @@ pub(super) struct Part<'a> {
     pub(super) lines: &'a [u8],
 }
 
-impl Part<'_> {
+impl BatchRow<'_> {
     pub(super) fn checksum(&self) -> u32 {
         let mut hasher = Hasher::new();
         hasher.update(&self.session.to_le_bytes());

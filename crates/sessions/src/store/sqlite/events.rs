@@ -5,11 +5,11 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::checksum::Part;
+use super::checksum::BatchRow;
 use super::error::sound;
 use super::{records, rows};
 use crate::store::Batch;
-use crate::store::gap::{Gap, Why};
+use crate::store::gap::{Gap, GapReason};
 
 /// If a session's record does not say how many events there are, a row that claims to be further away than
 /// this is not believed.
@@ -202,7 +202,8 @@ impl<'a> Walk<'a> {
     }
 
     fn gap(&mut self, to: u64) -> Gap {
-        let why = if self.damaged.take().is_some() { Why::Damaged } else { Why::Missing };
+        let why =
+            if self.damaged.take().is_some() { GapReason::Damaged } else { GapReason::Missing };
         let gap = Gap { from: self.position + 1, to, why };
         self.position = to;
         gap
@@ -311,12 +312,12 @@ fn read_batch(
 }
 
 /// A row as it is stored; `None` if it cannot be valid.
-fn part<'a>(row: &'a Row<'_>) -> Result<Option<(Part<'a>, Option<i64>)>, rusqlite::Error> {
+fn part<'a>(row: &'a Row<'_>) -> Result<Option<(BatchRow<'a>, Option<i64>)>, rusqlite::Error> {
     let lines = row.get_ref(5)?.as_blob().unwrap_or_default();
     if lines.is_empty() || lines.len() > rows::PART {
         return Ok(None);
     }
-    let part = Part {
+    let part = BatchRow {
         session: row.get(0)?,
         first: row.get(1)?,
         part: row.get(2)?,

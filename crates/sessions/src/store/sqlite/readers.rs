@@ -18,7 +18,7 @@ pub(super) struct Readers {
     freed: Condvar,
 }
 
-struct Lent<'a> {
+struct BorrowedConnection<'a> {
     readers: &'a Readers,
     connection: Option<Connection>,
 }
@@ -41,10 +41,10 @@ impl Readers {
         }
     }
 
-    fn lend(&self) -> Lent<'_> {
+    fn lend(&self) -> BorrowedConnection<'_> {
         let idle = self.freed.wait_while(self.idle(), |idle| idle.is_empty());
         let mut idle = idle.unwrap_or_else(PoisonError::into_inner);
-        Lent { readers: self, connection: idle.pop() }
+        BorrowedConnection { readers: self, connection: idle.pop() }
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Connection>> {
@@ -52,7 +52,7 @@ impl Readers {
     }
 }
 
-impl Drop for Lent<'_> {
+impl Drop for BorrowedConnection<'_> {
     fn drop(&mut self) {
         self.readers.idle().extend(self.connection.take());
         self.readers.freed.notify_one();

@@ -19,8 +19,8 @@ const SOMETIME: &str = "1970-01-01T00:00:00Z";
 const DAMAGED: &str = "damaged record: what is stored about this session besides its events is not what was \
                        written; its events can be read";
 
-enum Found {
-    Whole(Box<Record>),
+enum StoredRecord {
+    Complete(Box<Record>),
     /// Written by another version of agentwire; this is the part that we understand.
     Newer(Box<Record>),
     Damaged {
@@ -78,7 +78,7 @@ fn listed(connection: &Connection, filter: &Filter) -> Result<Vec<Record>, rusql
     let mut rows = statement.query(params![before, limit])?;
     let mut records = Vec::new();
     while let Some(row) = rows.next()? {
-        records.push(shown(connection, row.get(5)?, None, found(row)?)?);
+        records.push(shown(connection, row.get(5)?, None, stored_record(row)?)?);
     }
     Ok(records)
 }
@@ -121,14 +121,16 @@ pub(super) fn last(connection: &Connection, number: i64) -> Result<Option<u64>, 
 /// When a session started, as far as that is known.
 pub(super) fn created_at(connection: &Connection, number: i64) -> Result<String, rusqlite::Error> {
     Ok(match row(connection, number)? {
-        Some(Found::Whole(record) | Found::Newer(record)) => record.summary.created_at,
-        Some(Found::Damaged { .. }) | None => beginning(connection, number)?.1,
+        Some(StoredRecord::Complete(record) | StoredRecord::Newer(record)) => {
+            record.summary.created_at
+        }
+        Some(StoredRecord::Damaged { .. }) | None => beginning(connection, number)?.1,
     })
 }
 
 /// Whether the record of this session is as it was written; `None` if it has none.
 pub(super) fn check(connection: &Connection, number: i64) -> Result<Option<bool>, rusqlite::Error> {
-    Ok(row(connection, number)?.map(|found| !matches!(found, Found::Damaged { .. })))
+    Ok(row(connection, number)?.map(|found| !matches!(found, StoredRecord::Damaged { .. })))
 }
 
 pub(super) fn id(connection: &Connection, number: i64) -> Result<SessionId, rusqlite::Error> {
@@ -143,14 +145,14 @@ pub(super) fn id(connection: &Connection, number: i64) -> Result<SessionId, rusq
     Ok(SessionId::from(id.flatten().unwrap_or_else(|| format!("damaged-{number}"))))
 }
 
-fn row(connection: &Connection, number: i64) -> Result<Option<Found>, rusqlite::Error> {
+fn row(connection: &Connection, number: i64) -> Result<Option<StoredRecord>, rusqlite::Error> {
     let found = connection
         .prepare_cached("SELECT id, state, owner, last, record FROM sessions WHERE session = ?1")?
-        .query_row([number], found);
+        .query_row([number], stored_record);
     match sound(found.optional())? {
         Some(found) => Ok(found),
         // The row exists, because the index has it, but cannot be read.
-        None => Ok(Some(Found::Damaged { owner: None })),
+        None => Ok(Some(StoredRecord::Damaged { owner: None })),
     }
 }
 
@@ -164,22 +166,22 @@ fn is_sound(row: &Row<'_>) -> Result<bool, rusqlite::Error> {
 }
 
 /// The owner has its own column, so that it can change without the record.
-fn found(row: &Row<'_>) -> Result<Found, rusqlite::Error> {
+fn stored_record(row: &Row<'_>) -> Result<StoredRecord, rusqlite::Error> {
     let owner = row.get_ref(2)?.as_str_or_null().ok().flatten().map(str::to_owned);
     if !sound(is_sound(row))?.unwrap_or(false) {
-        return Ok(Found::Damaged { owner });
+        return Ok(StoredRecord::Damaged { owner });
     }
     let text = row.get_ref(4)?.as_str()?;
     if let Ok(mut record) = serde_json::from_str::<Record>(text) {
         record.owner = owner;
-        return Ok(Found::Whole(Box::new(record)));
+        return Ok(StoredRecord::Complete(Box::new(record)));
     }
     Ok(match newer(text) {
         Some(mut record) => {
             record.owner = owner;
-            Found::Newer(Box::new(record))
+            StoredRecord::Newer(Box::new(record))
         }
-        None => Found::Damaged { owner },
+        None => StoredRecord::Damaged { owner },
     })
 }
 
@@ -207,7 +209,7 @@ fn newer(text: &str) -> Option<Record> {
         ),
     };
     if !unknown.is_empty() || summary.state != SessionState::Ended {
-        over(&mut summary, &why);
+        mark_ended(&mut summary, &why);
     }
     let config = record.remove("config").and_then(|config| serde_json::from_value(config).ok());
     Some(Record {
@@ -227,11 +229,11 @@ fn shown(
     connection: &Connection,
     number: i64,
     known: Option<&SessionId>,
-    found: Found,
+    found: StoredRecord,
 ) -> Result<Record, rusqlite::Error> {
     let owner = match found {
-        Found::Whole(record) | Found::Newer(record) => return Ok(*record),
-        Found::Damaged { owner } => owner,
+        StoredRecord::Complete(record) | StoredRecord::Newer(record) => return Ok(*record),
+        StoredRecord::Damaged { owner } => owner,
     };
     let id = match known {
         Some(id) => id.clone(),
@@ -257,7 +259,7 @@ fn shown(
             summary.updated_at = event.timestamp.into_owned();
         }
     }
-    over(&mut summary, DAMAGED);
+    mark_ended(&mut summary, DAMAGED);
     Ok(Record {
         summary,
         owner,
@@ -313,7 +315,7 @@ fn summary(id: SessionId) -> SessionSummary {
     }
 }
 
-fn over(summary: &mut SessionSummary, why: &str) {
+fn mark_ended(summary: &mut SessionSummary, why: &str) {
     summary.state = SessionState::Ended;
     summary.reason = Some(SessionEndReason::Failed);
     summary.error = Some(why.to_owned());

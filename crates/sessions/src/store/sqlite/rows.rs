@@ -5,7 +5,7 @@ use std::path::Path;
 use agentwire_protocol::SessionId;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::checksum::{self, Part};
+use super::checksum::{self, BatchRow};
 use super::error::failed;
 use super::{Status, connect};
 use crate::store::{Append, Record, StoreError};
@@ -25,7 +25,7 @@ pub(super) enum Refusal {
 
 impl Refusal {
     /// As an error of the store: `what` is the operation that failed.
-    pub(super) fn told(self, what: &'static str) -> StoreError {
+    pub(super) fn into_store_error(self, what: &'static str) -> StoreError {
         match self {
             Self::Store(refusal) => refusal,
             Self::Sqlite(cause) => failed(what)(cause),
@@ -96,7 +96,7 @@ pub(super) fn append(
         )?;
         let (first, count, size) = (batch.first, batch.count, batch.lines.len() as u64);
         for (part, lines) in (0..).zip(batch.lines.chunks(PART)) {
-            let checksum = Part { session, first, part, count, size, lines }.checksum();
+            let checksum = BatchRow { session, first, part, count, size, lines }.checksum();
             insert.execute(params![session, first, part, count, size, lines, checksum])?;
         }
     }

@@ -6,14 +6,14 @@ use rusqlite::Connection;
 use super::error::sound;
 use super::events::{Next, Walk};
 use super::{checksum, records};
-use crate::store::gap::{Gap, Why};
+use crate::store::gap::{Gap, GapReason};
 
 /// How many faults of the file are reported.
 const FAULTS: u32 = 20;
 
 /// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Checked {
+pub struct ScanReport {
     pub sessions: u64,
     pub events: u64,
     pub damage: Vec<Damage>,
@@ -46,11 +46,13 @@ impl std::fmt::Display for Damage {
     }
 }
 
-impl Checked {
+impl ScanReport {
     /// How many events are damaged or missing.
     pub fn lost(&self) -> u64 {
         let lost = self.damage.iter().map(|damage| match damage {
-            Damage::Events(_, Gap { from, to, why: Why::Damaged | Why::Missing }) => to - from + 1,
+            Damage::Events(_, Gap { from, to, why: GapReason::Damaged | GapReason::Missing }) => {
+                to - from + 1
+            }
             Damage::Record(_) | Damage::Key(_) | Damage::File(_) => 0,
         });
         lost.sum()
@@ -60,8 +62,8 @@ impl Checked {
 pub(super) fn check(
     connection: &Connection,
     progress: &mut dyn FnMut(u64, u64),
-) -> Result<Checked, rusqlite::Error> {
-    let mut checked = Checked::default();
+) -> Result<ScanReport, rusqlite::Error> {
+    let mut checked = ScanReport::default();
     let numbers: Vec<i64> = sound(
         connection
             .prepare(
@@ -94,7 +96,7 @@ pub(super) fn check(
 fn session(
     connection: &Connection,
     number: i64,
-    checked: &mut Checked,
+    checked: &mut ScanReport,
 ) -> Result<(), rusqlite::Error> {
     // One snapshot of the store: what is added meanwhile is neither included nor missing.
     let snapshot = connection.unchecked_transaction()?;
@@ -115,7 +117,7 @@ fn session(
     Ok(())
 }
 
-fn keys(connection: &Connection, checked: &mut Checked) -> Result<(), rusqlite::Error> {
+fn keys(connection: &Connection, checked: &mut ScanReport) -> Result<(), rusqlite::Error> {
     let mut statement = connection.prepare("SELECT key, answer, checksum FROM keys")?;
     let mut rows = statement.query(())?;
     while let Some(Some(row)) = sound(rows.next())? {

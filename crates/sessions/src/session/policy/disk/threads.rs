@@ -33,7 +33,7 @@ type Work = Box<dyn FnOnce(&dyn Fn(&Stage)) + Send>;
 /// The stage of a call. It changes only under the lock of the pool.
 #[derive(Default)]
 struct Stage {
-    is_over: AtomicBool,
+    is_ended: AtomicBool,
     /// The caller no longer waits.
     is_left: AtomicBool,
 }
@@ -116,7 +116,7 @@ impl Pool {
     /// Gives the slot of a hanging call to another.
     fn leave(&self, stage: &Stage) {
         let mut threads = self.threads();
-        if !stage.is_over.load(Ordering::Relaxed) && threads.left < self.most_left {
+        if !stage.is_ended.load(Ordering::Relaxed) && threads.left < self.most_left {
             stage.is_left.store(true, Ordering::Relaxed);
             threads.left += 1;
         }
@@ -143,7 +143,7 @@ impl Pool {
         let goes_on = Cell::new(true);
         let is_free = |stage: &Stage| {
             let mut threads = self.threads();
-            stage.is_over.store(true, Ordering::Relaxed);
+            stage.is_ended.store(true, Ordering::Relaxed);
             if stage.is_left.load(Ordering::Relaxed) {
                 threads.left = threads.left.saturating_sub(1);
             }

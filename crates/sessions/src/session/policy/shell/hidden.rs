@@ -2,7 +2,7 @@
 //! glued to an option.
 
 use super::super::paths::{fits, without_sets};
-use super::super::{escapes, readonly};
+use super::super::{readonly, side_effects};
 use super::base;
 
 /// Programs that take code on the command line, with the letters and long options that precede it.
@@ -90,7 +90,7 @@ const PROGRAM_LIMIT: usize = 16;
 
 /// How a command that is parsed exactly may run a program that it does not name.
 #[derive(Debug)]
-pub(super) struct Hiding {
+pub(super) struct HiddenPrograms {
     /// It runs code on its command line, in another language or in a sed script.
     pub(super) runs_code: bool,
     /// It passes words to another program or shell.
@@ -99,12 +99,12 @@ pub(super) struct Hiding {
     is_plain: bool,
 }
 
-impl Hiding {
+impl HiddenPrograms {
     pub(super) fn of(words: &[String]) -> Self {
         let first = words.first().map_or("", |word| base(word));
         Self {
             runs_code: runs_code(words),
-            wraps: words.iter().any(|word| escapes::is_wrapper(base(word))),
+            wraps: words.iter().any(|word| side_effects::is_wrapper(base(word))),
             is_plain: PLAIN.contains(&first) || readonly::never_runs(first),
         }
     }
@@ -136,7 +136,7 @@ fn runs_code(words: &[String]) -> bool {
         programs += usize::from(known.is_some() || is_sed);
         programs > PROGRAM_LIMIT
             || known.is_some_and(|(_, letters, options)| has_code(rest, letters, options))
-            || (is_sed && escapes::sed::runs(rest))
+            || (is_sed && side_effects::sed::runs(rest))
     })
 }
 

@@ -11,7 +11,7 @@ use agentwire_protocol::{ApprovalMode, Json, SessionConfig};
 use proptest::prelude::*;
 
 use super::super::{Policy, Verdict};
-use super::{Mention, Said, TEXT_LIMIT, quoted, words};
+use super::{CommandText, Mention, TEXT_LIMIT, quoted, words};
 
 thread_local! {
     pub(super) static SPLIT: Cell<usize> = const { Cell::new(0) };
@@ -19,7 +19,7 @@ thread_local! {
 
 fn mentions(text: &str, denied: &[&str]) -> Mention {
     let denied: Vec<String> = denied.iter().map(|&word| word.to_owned()).collect();
-    Said::new(text, words(text).as_deref()).mentions(&denied)
+    CommandText::new(text, words(text).as_deref()).mentions(&denied)
 }
 
 /// The words as the shell reads them, each ended by a NUL; `None` if that shell is not installed. The shell

@@ -14,7 +14,7 @@ use super::super::answer::LARGE;
 use super::*;
 use crate::session::hooks::Hooks;
 use crate::session::journal::Journal;
-use crate::session::state::Book;
+use crate::session::state::DerivedState;
 
 /// A session whose agent has sent `count` numbers and ended its turn.
 fn answered(count: usize) -> Core {
@@ -29,8 +29,8 @@ fn answered(count: usize) -> Core {
         },
         "owner": null, "config": {}, "open": {},
     });
-    let book = Book::new(serde_json::from_value(record).unwrap(), ACP.tools(), false);
-    let core = Core::new(Journal::new("s".into(), 0), book, Hooks::default(), None, None);
+    let state = DerivedState::new(serde_json::from_value(record).unwrap(), ACP.tools(), false);
+    let core = Core::new(Journal::new("s".into(), 0), state, Hooks::default(), None, None);
     let mut core = core.forming(Structured::new(Capabilities::default(), &config).unwrap());
     let text = format!("[{}1]", "1,".repeat(count - 1));
     let started = TurnStarted {
@@ -50,7 +50,7 @@ fn answered(count: usize) -> Core {
 }
 
 fn is_open(core: &Core) -> bool {
-    core.book.record.open.turn.is_some()
+    core.state.record.open.turn.is_some()
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use super::{Word, has_option};
 
 /// Whether the words of that program write a file or run a program. `given` are the words that the rule
 /// does not name.
-pub(super) fn escape(program: &str, rest: &[Word<'_>], given: &[&str]) -> bool {
+pub(super) fn has_side_effect(program: &str, rest: &[Word<'_>], given: &[&str]) -> bool {
     match program {
         // A second operand is the file to write.
         "uniq" => !given.is_empty() && operands(rest, "fsw") > 1,
@@ -75,7 +75,8 @@ pub(super) fn escape(program: &str, rest: &[Word<'_>], given: &[&str]) -> bool {
         // What follows is for make or ninja.
         "cmake" => rest.iter().position(|(word, _)| *word == "--").is_some_and(|at| {
             let words = rest.get(at + 1..).unwrap_or_default();
-            escape("make", words, &super::given(words)) || has_option("make", &super::given(words))
+            has_side_effect("make", words, &super::given(words))
+                || has_option("make", &super::given(words))
         }),
         "tar" => tar(rest),
         "make" => given.iter().any(|word| {

@@ -8,12 +8,12 @@ use tokio::time::Instant;
 use super::actor::Actor;
 use super::commit::storage;
 use super::core::Effect;
-use super::{Answered, Client, Message};
+use super::{Client, CommandReply, Message};
 use crate::blocking::blocking_if_long;
 
 impl Actor {
     /// Handles a command, after checking whether it was accepted before.
-    pub(super) async fn hear(&mut self, message: Message) {
+    pub(super) async fn receive(&mut self, message: Message) {
         let id = match &message.command {
             Command::Prompt(prompt) => prompt.message_id.as_deref(),
             Command::Start(_)
@@ -27,17 +27,17 @@ impl Actor {
             | Command::Rewind { .. } => None,
         };
         match self.recall(id).await {
-            Ok(()) => self.take(message),
-            Err(error) => drop(message.reply.send(self.answered(Err(error)))),
+            Ok(()) => self.accept(message),
+            Err(error) => drop(message.reply.send(self.command_reply(Err(error)))),
         }
     }
 
-    fn take(&mut self, message: Message) {
-        if self.phase.is_over() {
-            let _ = message.reply.send(self.answered(Err(over())));
+    fn accept(&mut self, message: Message) {
+        if self.phase.is_ended() {
+            let _ = message.reply.send(self.command_reply(Err(session_ended())));
             return;
         }
-        self.outbox.hold(message.share);
+        self.outbox.hold_share(message.share);
         let deadline = Instant::now() + self.plan.settings.timing.call;
         let call = self.callers.add(message.reply, deadline);
         self.core.journal.tick();
@@ -52,16 +52,16 @@ impl Actor {
         let load = weight(&message.command);
         self.load = self.load.max(load);
         // A repeated prompt changes nothing: its key is already stored, or belongs to another call.
-        let key = message.key.filter(|_| !self.has_taken(&message.command));
+        let key = message.key.filter(|_| !self.was_accepted(&message.command));
         match blocking_if_long(load, || self.command(call, message.command)) {
-            Ok(()) => key.into_iter().for_each(|key| self.outbox.keep(key)),
+            Ok(()) => key.into_iter().for_each(|key| self.outbox.store_key(key)),
             Err(error) => self.core.answer(call, Err(error)),
         }
         self.callers.set_current(Client::default());
         if stuck.is_some() {
             let brakes = self.core.effects.split_off(before);
             if ends_turn {
-                self.take_back();
+                self.drop_unsent();
             }
             for effect in brakes {
                 match effect {
@@ -74,10 +74,10 @@ impl Actor {
     }
 
     /// Whether the command is a prompt that was accepted before.
-    fn has_taken(&self, command: &Command) -> bool {
+    fn was_accepted(&self, command: &Command) -> bool {
         match command {
             Command::Prompt(prompt) => {
-                prompt.message_id.as_deref().is_some_and(|id| self.prompts.has_taken(id))
+                prompt.message_id.as_deref().is_some_and(|id| self.prompts.was_accepted(id))
             }
             _ => false,
         }
@@ -85,12 +85,12 @@ impl Actor {
 
     pub(super) fn reply(&mut self, call: Call, result: Result<Json<'static>, GatewayError>) {
         if let Some(caller) = self.callers.take(call) {
-            let _ = caller.send(self.answered(result));
+            let _ = caller.send(self.command_reply(result));
         }
     }
 
-    pub(super) fn answered(&self, reply: Result<Json<'static>, GatewayError>) -> Answered {
-        Answered { reply, last_seq: self.outbox.last_seq() }
+    pub(super) fn command_reply(&self, reply: Result<Json<'static>, GatewayError>) -> CommandReply {
+        CommandReply { reply, last_seq: self.outbox.last_seq() }
     }
 
     /// Sends the error to callers that have waited until `until`, or to all. Callers whose answer only
@@ -164,6 +164,6 @@ pub(super) fn weight(command: &Command) -> usize {
     }
 }
 
-pub(super) fn over() -> GatewayError {
+pub(super) fn session_ended() -> GatewayError {
     GatewayError::new(ErrorCode::Conflict, "the session has ended; it can be resumed")
 }

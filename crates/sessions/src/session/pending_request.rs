@@ -19,7 +19,7 @@ pub(super) struct Tool {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Raised {
+pub(super) struct PendingRequest {
     pub(super) id: String,
     /// Describes its call.
     pub(super) tools: &'static AgentTools,
@@ -57,7 +57,7 @@ pub(super) enum Asker {
     Relay,
 }
 
-impl Raised {
+impl PendingRequest {
     /// A request whose call is not known.
     pub(super) fn new(
         request: &RequestRaised<'_>,
@@ -65,7 +65,7 @@ impl Raised {
         asker: Asker,
         tools: &'static AgentTools,
     ) -> Self {
-        let words = |text: &Option<Text<'_>>| text.as_ref().map(Text::to_string);
+        let text = |text: &Option<Text<'_>>| text.as_ref().map(Text::to_string);
         Self {
             id: request.request_id.to_string(),
             tools,
@@ -75,15 +75,15 @@ impl Raised {
                 parent: agent.parent.clone().map(Text::into_owned),
             },
             digest: request.input_digest.clone(),
-            tool_name: words(&request.tool_name),
-            input: request.input.as_ref().map(|input| kept(input, asker)),
-            title: words(&request.title),
-            blocked_path: words(&request.blocked_path),
+            tool_name: text(&request.tool_name),
+            input: request.input.as_ref().map(|input| stored_input(input, asker)),
+            title: text(&request.title),
+            blocked_path: text(&request.blocked_path),
             warns: request.warning.is_some(),
             moved: false,
             is_fixed: request.input_is_fixed,
             tool: None,
-            tool_use_id: words(&request.tool_use_id),
+            tool_use_id: text(&request.tool_use_id),
             questions: request
                 .questions
                 .iter()
@@ -97,7 +97,7 @@ impl Raised {
 
 /// What is kept of a request's input in memory. The log has the whole message to an MCP server, so a large
 /// one uses no memory while it waits for an answer.
-fn kept(input: &Json<'_>, asker: Asker) -> Json<'static> {
+fn stored_input(input: &Json<'_>, asker: Asker) -> Json<'static> {
     match asker {
         Asker::Relay if input.get().len() > SMALL => mcp::head(input),
         _ => input.clone().into_owned(),

@@ -14,35 +14,35 @@ use agentwire_dialects::program::DefaultCommand;
 use agentwire_protocol::{AgentType, ErrorCode, GatewayError};
 use rustix::fs::{Mode, OFlags};
 
-use super::{Place, places_of};
+use super::{OwnDir, all_of};
 use crate::Settings;
 use crate::held_dir::{HELD, HeldDir};
-use crate::process::{Known, Veil};
+use crate::process::{FileIdentity, Veil};
 
 /// The directories, each held open: while it is, no other directory can get its inode number.
 #[derive(Debug, Default)]
-pub struct Kept(Mutex<Vec<Own>>);
+pub struct PinnedDirs(Mutex<Vec<PinnedDir>>);
 
 #[derive(Debug)]
-struct Own {
+struct PinnedDir {
     what: &'static str,
     directory: HeldDir,
     /// Whether agents cannot see it. If not, it holds a secret file that they cannot see.
     is_hidden: bool,
 }
 
-impl Kept {
+impl PinnedDirs {
     pub fn new(settings: &Settings) -> Self {
-        let kept = Self::default();
-        kept.note(settings);
-        kept
+        let pinned = Self::default();
+        pinned.note(settings);
+        pinned
     }
 
     /// The data directory, once it exists.
     pub fn data_dir(&self, settings: &Settings) -> Option<HeldDir> {
         let find = || {
-            let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.iter().find(|own| own.what == DATA).map(|own| own.directory.clone())
+            let pinned = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            pinned.iter().find(|own| own.what == DATA).map(|own| own.directory.clone())
         };
         find().or_else(|| {
             self.note(settings);
@@ -53,9 +53,9 @@ impl Kept {
     /// Refuses if one of the directories was moved. Adds those that were created since.
     pub fn check(&self, settings: &Settings) -> Result<(), GatewayError> {
         self.note(settings);
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let moved = kept.iter().find(|own| !own.directory.is_at_its_name());
-        let Some(Own { what, directory, .. }) = moved else { return Ok(()) };
+        let pinned = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let moved = pinned.iter().find(|own| !own.directory.is_at_its_name());
+        let Some(PinnedDir { what, directory, .. }) = moved else { return Ok(()) };
         let path = directory.name().display();
         let message = format!(
             "failed to start the agent: agentwire stores its {what} in {path}, but that directory or one \
@@ -70,10 +70,10 @@ impl Kept {
     /// The directories are those that are held open, whatever their names lead to now.
     pub fn veil(&self, settings: &Settings, agent: AgentType, files: Option<&Path>) -> Veil {
         let data_dir = self.data_dir(settings);
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = kept.iter().filter(|own| own.is_hidden);
+        let pinned = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = pinned.iter().filter(|own| own.is_hidden);
         let own = own.map(|own| own.directory.name().to_path_buf());
-        let named = places_of(settings, None).into_iter().map(|place| place.path);
+        let named = all_of(settings, None).into_iter().map(|dir| dir.path);
         let hidden = own.chain(named.chain(settings.secrets.iter().cloned()).map(absolute));
         let mut shown: Vec<PathBuf> = files.map(Path::to_path_buf).into_iter().collect();
         if let DefaultCommand::BuiltIn { state, .. } = program(agent).command {
@@ -86,26 +86,26 @@ impl Kept {
         let mut hidden: Vec<PathBuf> = hidden.collect();
         hidden.sort();
         hidden.dedup();
-        Veil { hidden, shown: shown.into_iter().map(absolute).collect(), known: Vec::new() }
+        Veil { hidden, shown: shown.into_iter().map(absolute).collect(), identities: Vec::new() }
     }
 
     /// The identities of the directories, and of what is hidden or shown inside one. They are taken from
     /// the open handles, not from what the paths lead to now; the code that hides the paths compares them.
-    pub fn known(&self, veil: &Veil) -> Vec<Known> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = kept.iter().filter_map(|Own { directory, .. }| {
-            Some(Known::of(directory.name().to_path_buf(), &directory.metadata().ok()?))
+    pub fn identities(&self, veil: &Veil) -> Vec<FileIdentity> {
+        let pinned = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = pinned.iter().filter_map(|PinnedDir { directory, .. }| {
+            Some(FileIdentity::of(directory.name().to_path_buf(), &directory.metadata().ok()?))
         });
-        let mut known: Vec<Known> = own.collect();
+        let mut known: Vec<FileIdentity> = own.collect();
         for path in veil.hidden.iter().chain(&veil.shown) {
             if known.iter().any(|known| known.path == *path) {
                 continue;
             }
-            let inside = kept.iter().find_map(|Own { directory, .. }| {
+            let inside = pinned.iter().find_map(|PinnedDir { directory, .. }| {
                 let rest = path.strip_prefix(directory.name()).ok()?;
                 let flags = HELD | OFlags::CLOEXEC;
                 let file = rustix::fs::openat(directory, rest, flags, Mode::empty()).ok()?;
-                Some(Known::of(path.clone(), &File::from(file).metadata().ok()?))
+                Some(FileIdentity::of(path.clone(), &File::from(file).metadata().ok()?))
             });
             known.extend(inside);
         }
@@ -113,26 +113,26 @@ impl Kept {
     }
 
     fn note(&self, settings: &Settings) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pinned = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // A deleted directory has nothing left to hide; another may take its place.
-        kept.retain(|own| !own.directory.is_deleted());
-        let add = |kept: &mut Vec<Own>, Place { what, path }: Place, is_hidden| {
+        pinned.retain(|own| !own.directory.is_deleted());
+        let add = |pinned: &mut Vec<PinnedDir>, OwnDir { what, path }: OwnDir, is_hidden| {
             let path = absolute(path);
-            if !kept.iter().any(|own| own.directory.name() == path)
+            if !pinned.iter().any(|own| own.directory.name() == path)
                 && let Ok(directory) = HeldDir::open(&path)
             {
-                kept.push(Own { what, directory, is_hidden });
+                pinned.push(PinnedDir { what, directory, is_hidden });
             }
         };
-        add(&mut kept, Place { what: DATA, path: settings.data_dir.clone() }, true);
+        add(&mut pinned, OwnDir { what: DATA, path: settings.data_dir.clone() }, true);
         // The data directory says where the token is: its name could lead to another that says nothing.
-        let data_dir = kept.iter().find(|own| own.what == DATA).map(|own| own.directory.clone());
-        for place in places_of(settings, data_dir.as_ref().map(HeldDir::path)) {
-            add(&mut kept, place, true);
+        let data_dir = pinned.iter().find(|own| own.what == DATA).map(|own| own.directory.clone());
+        for dir in all_of(settings, data_dir.as_ref().map(HeldDir::path)) {
+            add(&mut pinned, dir, true);
         }
         for file in &settings.secrets {
             if let Some(path) = file.parent() {
-                add(&mut kept, Place { what: "secrets", path: path.to_owned() }, false);
+                add(&mut pinned, OwnDir { what: "secrets", path: path.to_owned() }, false);
             }
         }
     }
@@ -158,50 +158,51 @@ mod tests {
             fs::create_dir_all(path(name)).expect("a directory");
         }
         let settings = Settings { data_dir: path("data"), ..Settings::default() };
-        let kept = Kept::new(&settings);
+        let pinned = PinnedDirs::new(&settings);
         // The token's directory is added later.
         let text = serde_json::json!({ "digest": "d", "file": path("run/agentwire/token") });
         fs::write(path("data").join(super::super::SECRET), text.to_string()).expect("a file");
-        assert_eq!(kept.check(&settings), Ok(()));
+        assert_eq!(pinned.check(&settings), Ok(()));
         let veil = Veil {
             hidden: vec![path("data/key"), path("data")],
             shown: vec![path("data/run/files")],
-            known: Vec::new(),
+            identities: Vec::new(),
         };
         fs::create_dir_all(path("data/run/files")).expect("a directory");
         fs::write(path("data/key"), "k").expect("a file");
-        let known =
-            |path: PathBuf| Known::of(path.clone(), &fs::metadata(path).expect("it is there"));
+        let known = |path: PathBuf| {
+            FileIdentity::of(path.clone(), &fs::metadata(path).expect("it is there"))
+        };
         let names = ["data", "run/agentwire", "data/key", "data/run/files"];
         let all = names.map(|name| known(path(name)));
-        assert_eq!(kept.known(&veil), all);
-        let veils = || kept.veil(&settings, AgentType::Claude, None).hidden;
+        assert_eq!(pinned.identities(&veil), all);
+        let veils = || pinned.veil(&settings, AgentType::Claude, None).hidden;
         assert_eq!(veils(), [path("data"), path("run/agentwire")]);
         fs::rename(path("run"), path("away")).expect("it moves");
         // Identities do not depend on what the paths lead to.
-        assert_eq!(kept.known(&veil), all);
-        let refused = kept.check(&settings).expect_err("it was moved").message;
+        assert_eq!(pinned.identities(&veil), all);
+        let refused = pinned.check(&settings).expect_err("it was moved").message;
         assert!(
             refused.contains("operator's token") && refused.contains("run/agentwire"),
             "{refused}"
         );
         // Another directory in its place is not the same.
         fs::create_dir_all(path("run/agentwire")).expect("a directory");
-        assert!(kept.check(&settings).is_err());
+        assert!(pinned.check(&settings).is_err());
         fs::remove_dir_all(path("run")).expect("it goes");
         fs::rename(path("away"), path("run")).expect("it moves back");
-        assert_eq!(kept.check(&settings), Ok(()));
+        assert_eq!(pinned.check(&settings), Ok(()));
         fs::remove_dir_all(path("run")).expect("it goes");
-        assert_eq!(kept.check(&settings), Ok(()));
+        assert_eq!(pinned.check(&settings), Ok(()));
         fs::create_dir_all(path("run/agentwire")).expect("a directory");
-        assert_eq!(kept.check(&settings), Ok(()));
+        assert_eq!(pinned.check(&settings), Ok(()));
         // A moved data directory is refused too: its file would say where the token is.
         fs::rename(path("data"), path("elsewhere")).expect("it moves");
-        assert!(kept.check(&settings).is_err());
+        assert!(pinned.check(&settings).is_err());
         // What says where the token is cannot be taken away: its directory stays hidden.
         assert_eq!(veils(), [path("data"), path("run/agentwire")]);
         fs::create_dir_all(path("data")).expect("a directory");
         assert_eq!(veils(), [path("data"), path("run/agentwire")]);
-        assert!(kept.check(&settings).is_err());
+        assert!(pinned.check(&settings).is_err());
     }
 }

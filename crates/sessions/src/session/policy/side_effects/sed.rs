@@ -33,7 +33,7 @@ enum Effect {
 }
 
 /// Whether sed's words read or write another file or run a command, beyond what the rule names.
-pub(super) fn escapes(words: &[Word<'_>]) -> bool {
+pub(super) fn has_side_effect(words: &[Word<'_>]) -> bool {
     effects(words.iter().copied()).any(|(effect, covered)| !covered && effect != Effect::Prints)
 }
 

@@ -1,7 +1,7 @@
 //! Finds words of git that run a program: options before the command, commands that run others,
 //! configuration keys.
 
-use super::{ESCAPES, Word, is};
+use super::{UNCOVERED_OPTIONS, Word, is};
 
 /// Commands that a rule for all of git covers. Others may be aliases or separate programs.
 const COMMANDS: &[&str] = &[
@@ -166,7 +166,7 @@ pub const CONFIG_KEYS: &[&str] = &[
 ];
 
 /// Whether git's words write a file or run a program beyond what the rule names.
-pub(super) fn escapes(words: &[Word<'_>]) -> bool {
+pub(super) fn has_side_effect(words: &[Word<'_>]) -> bool {
     let mut rest = words.iter();
     let (command, is_named) = loop {
         let Some((word, covered)) = rest.next() else { return false };
@@ -197,7 +197,8 @@ pub(super) fn escapes(words: &[Word<'_>]) -> bool {
     let names_operand = rest.clone().any(|word| is_operand(&word));
     let given: Vec<&str> = rest.filter(|(_, covered)| !covered).map(|(word, _)| *word).collect();
     let own = format!("git {command}");
-    let mut rows = ESCAPES.iter().filter(|row| row.program == "git" || row.program == own);
+    let mut rows =
+        UNCOVERED_OPTIONS.iter().filter(|row| row.program == "git" || row.program == own);
     rows.any(|row| given.iter().any(|word| row.options.split(' ').any(|option| is(word, option, row.valued))))
         // `ext::` and similar prefixes name the program that talks to the other side.
         || (REMOTE.contains(&command) && given.iter().any(|word| word.contains("::")))

@@ -17,12 +17,12 @@ const READERS: usize = 32;
 /// How many writes may run or wait at once.
 const WRITERS: usize = 8;
 
-pub(super) struct Turns {
+pub(super) struct StorePermits {
     reading: Arc<Semaphore>,
     writing: Arc<Semaphore>,
 }
 
-impl Default for Turns {
+impl Default for StorePermits {
     fn default() -> Self {
         let [reading, writing] = [READERS, WRITERS].map(|most| Arc::new(Semaphore::new(most)));
         Self { reading, writing }
@@ -31,47 +31,49 @@ impl Default for Turns {
 
 impl EventLog {
     /// Reads the store. The read completes even if the caller stops waiting.
-    pub async fn ask<T: Send + 'static>(
+    pub async fn read_store<T: Send + 'static>(
         &self,
-        ask: impl FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
+        read: impl FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.asking(ask).await.unwrap_or_else(|error| lost(&error))
+        self.start_store_read(read).await.unwrap_or_else(|error| lost(&error))
     }
 
     /// Changes the store: for calls that wait for other writers.
-    pub async fn change<T: Send + 'static>(
+    pub async fn write_store<T: Send + 'static>(
         &self,
         change: impl FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.in_turn(&self.shared.turns.writing, change).await.unwrap_or_else(|error| lost(&error))
+        self.with_permit(&self.shared.store_permits.writing, change)
+            .await
+            .unwrap_or_else(|error| lost(&error))
     }
 
-    pub(super) fn asking<T: Send + 'static>(
+    pub(super) fn start_store_read<T: Send + 'static>(
         &self,
-        ask: impl FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
+        read: impl FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
     ) -> JoinHandle<Result<T, StoreError>> {
-        self.in_turn(&self.shared.turns.reading, ask)
+        self.with_permit(&self.shared.store_permits.reading, read)
     }
 
-    fn in_turn<T: Send + 'static>(
+    fn with_permit<T: Send + 'static>(
         &self,
-        turns: &Arc<Semaphore>,
-        ask: impl FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
+        permits: &Arc<Semaphore>,
+        work: impl FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
     ) -> JoinHandle<Result<T, StoreError>> {
-        let (store, turns) = (Arc::clone(self.store()), Arc::clone(turns));
-        match Arc::clone(&turns).try_acquire_owned() {
-            Ok(turn) => spawn_blocking(move || {
-                let _turn = turn;
-                ask(&*store)
+        let (store, permits) = (Arc::clone(self.store()), Arc::clone(permits));
+        match Arc::clone(&permits).try_acquire_owned() {
+            Ok(permit) => spawn_blocking(move || {
+                let _permit = permit;
+                work(&*store)
             }),
             Err(_) => tokio::spawn(async move {
                 // The semaphore is never closed.
-                let turn = turns.acquire_owned().await;
-                let asked = spawn_blocking(move || {
-                    let _turn = turn;
-                    ask(&*store)
+                let permit = permits.acquire_owned().await;
+                let done = spawn_blocking(move || {
+                    let _permit = permit;
+                    work(&*store)
                 });
-                asked.await.unwrap_or_else(|error| lost(&error))
+                done.await.unwrap_or_else(|error| lost(&error))
             }),
         }
     }

@@ -13,10 +13,10 @@ use super::writer::Shared;
 use crate::store::{Store, StoreError};
 
 /// How often to check whether the store has changed.
-const LOOK: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
-pub(super) struct Resumes(Mutex<State>);
+pub(super) struct ResumeWatch(Mutex<State>);
 
 #[derive(Default)]
 struct State {
@@ -35,18 +35,18 @@ struct Waiter {
 
 /// Waits until a session has events after `after`, from any process. Waits for ever if no other process can
 /// write to the store.
-pub(super) async fn gone_on(shared: &Arc<Shared>, session: &SessionId, after: u64) {
-    let (found, gone_on) = oneshot::channel();
+pub(super) async fn wait_for_resume(shared: &Arc<Shared>, session: &SessionId, after: u64) {
+    let (found, resumed) = oneshot::channel();
     let waiting = Waiter { session: session.clone(), after, is_new: true, found };
     let is_watched = {
-        let mut state = shared.resumes.state();
+        let mut state = shared.resume_watch.state();
         state.waiting.push(waiting);
         std::mem::replace(&mut state.is_watched, true)
     };
     if !is_watched {
         tokio::spawn(watch(Arc::clone(shared)));
     }
-    if gone_on.await.is_err() {
+    if resumed.await.is_err() {
         std::future::pending::<()>().await;
     }
 }
@@ -55,17 +55,18 @@ pub(super) async fn gone_on(shared: &Arc<Shared>, session: &SessionId, after: u6
 async fn watch(shared: Arc<Shared>) {
     let mut version = None;
     loop {
-        let looking = Arc::clone(&shared);
-        let looked = tokio::task::spawn_blocking(move || looking.resumes.look(&looking, version));
-        match looked.await {
+        let checking = Arc::clone(&shared);
+        let checked =
+            tokio::task::spawn_blocking(move || checking.resume_watch.check(&checking, version));
+        match checked.await {
             Ok(Ok(Some(now))) => version = Some(now),
             // No other process writes to this store.
-            Ok(Ok(None)) => return shared.resumes.state().end(),
+            Ok(Ok(None)) => return shared.resume_watch.state().end(),
             // The store is busy, or cannot be read for now.
             Ok(Err(_)) | Err(_) => {}
         }
-        tokio::time::sleep(LOOK).await;
-        let mut state = shared.resumes.state();
+        tokio::time::sleep(CHECK_INTERVAL).await;
+        let mut state = shared.resume_watch.state();
         state.waiting.retain(|waiting| !waiting.found.is_closed());
         if state.waiting.is_empty() || shared.has_ended() {
             return state.end();
@@ -73,19 +74,19 @@ async fn watch(shared: Arc<Shared>) {
     }
 }
 
-impl Resumes {
+impl ResumeWatch {
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notifies the waiters whose sessions have continued. Returns the version of the store before this
     /// check.
-    fn look(&self, shared: &Shared, known: Option<u64>) -> Result<Option<u64>, StoreError> {
+    fn check(&self, shared: &Shared, known: Option<u64>) -> Result<Option<u64>, StoreError> {
         let store = &*shared.store;
         let Some(version) = store.version()? else { return Ok(None) };
         let is_same = known == Some(version);
         let due = self.state().waiting.extract_if(.., |it| it.is_new || !is_same).collect();
-        let (due, failure) = told(store, due);
+        let (due, failure) = notify(store, due);
         self.state().waiting.extend(due);
         match failure {
             Some(error) => Err(error),
@@ -96,7 +97,7 @@ impl Resumes {
 
 /// Notifies the waiters whose sessions have continued. Returns the others, and the error if some could not
 /// be checked.
-fn told(store: &dyn Store, due: Vec<Waiter>) -> (Vec<Waiter>, Option<StoreError>) {
+fn notify(store: &dyn Store, due: Vec<Waiter>) -> (Vec<Waiter>, Option<StoreError>) {
     let mut left = Vec::new();
     let mut failure = None;
     for waiting in due {

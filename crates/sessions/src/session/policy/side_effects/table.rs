@@ -1,8 +1,8 @@
-//! The table of escaping options, and of programs that run others.
+//! The table of options with side effects, and of programs that run others.
 
 /// Options of a program that a rule with `*` does not cover.
 #[derive(Clone, Copy, Debug)]
-pub struct Escape {
+pub struct UncoveredOptions {
     /// The program, or a git command.
     pub program: &'static str,
     /// Its options. A word without a dash is a command or an argument. `*` in a long option is any text;
@@ -13,11 +13,15 @@ pub struct Escape {
     pub valued: &'static str,
 }
 
-const fn row(program: &'static str, options: &'static str, valued: &'static str) -> Escape {
-    Escape { program, options, valued }
+const fn row(
+    program: &'static str,
+    options: &'static str,
+    valued: &'static str,
+) -> UncoveredOptions {
+    UncoveredOptions { program, options, valued }
 }
 
-pub const ESCAPES: &[Escape] = &[
+pub const UNCOVERED_OPTIONS: &[UncoveredOptions] = &[
     row(
         "git",
         "--output --ext-diff --exec --extcmd --upload-pack --receive-pack \

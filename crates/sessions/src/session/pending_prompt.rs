@@ -6,7 +6,7 @@ use agentwire_protocol::Prompt;
 use super::prompts::BYTES_LIMIT;
 
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+pub(super) struct PendingPrompt {
     pub(super) prompt: Prompt,
     /// The log says that it waits.
     pub(super) is_queued: bool,
@@ -14,7 +14,7 @@ pub(super) struct Entry {
     pub(super) has_passed: bool,
 }
 
-impl Entry {
+impl PendingPrompt {
     /// Its message id. Every accepted prompt has one.
     pub(super) fn id(&self) -> String {
         self.prompt.message_id.clone().unwrap_or_default()
@@ -26,15 +26,18 @@ impl Entry {
     }
 }
 
-impl From<Prompt> for Entry {
+impl From<Prompt> for PendingPrompt {
     fn from(prompt: Prompt) -> Self {
         Self { prompt, is_queued: false, has_passed: false }
     }
 }
 
 /// Whether there is room for one more prompt next to those that wait.
-pub(super) fn has_room<'e>(waiting: impl Iterator<Item = &'e Entry>, more: &Entry) -> bool {
-    let size: usize = waiting.map(|entry| bytes(&entry.prompt)).sum();
+pub(super) fn has_room<'e>(
+    waiting: impl Iterator<Item = &'e PendingPrompt>,
+    more: &PendingPrompt,
+) -> bool {
+    let size: usize = waiting.map(|pending| bytes(&pending.prompt)).sum();
     size + bytes(&more.prompt) <= BYTES_LIMIT
 }
 

@@ -1,26 +1,26 @@
 //! Options with which programs that supposedly only read write files or run other programs. A rule that
 //! ends in `*` does not cover them. docs/policy.md shows the table; a test compares the two.
 
-mod forms;
 mod git;
+mod programs;
 pub(super) mod sed;
 mod table;
 
 use super::shell::{base, is_interpreter};
 
 pub use git::CONFIG_KEYS;
-pub use table::{ESCAPES, EVERYWHERE, Escape, FORMATS, OUTSIDE, WRAPPERS};
+pub use table::{EVERYWHERE, FORMATS, OUTSIDE, UNCOVERED_OPTIONS, UncoveredOptions, WRAPPERS};
 
 /// A word of a command, and whether the rule names it.
 type Word<'a> = (&'a str, bool);
 
 /// Whether one of the words after the first `covered` lets the program, or one that it starts, write a file
 /// or run another program.
-pub(super) fn escapes(words: &[String], covered: usize) -> bool {
+pub(super) fn has_side_effect(words: &[String], covered: usize) -> bool {
     let named = words.iter().enumerate().map(|(at, word)| (word.as_str(), at < covered));
     let Some(program) = words.first() else { return false };
     if !is_wrapper(base(program)) {
-        return program_escapes(&named.collect::<Vec<_>>());
+        return program_has_side_effect(&named.collect::<Vec<_>>());
     }
     // A wrapper gets the program's words separately, or all in one.
     let split: Vec<Word<'_>> = named
@@ -34,7 +34,7 @@ pub(super) fn escapes(words: &[String], covered: usize) -> bool {
     });
     let programs = programs.take(PROGRAM_LIMIT + 1).collect::<Vec<_>>();
     programs.len() > PROGRAM_LIMIT
-        || programs.iter().any(|command| program_escapes(command))
+        || programs.iter().any(|command| program_has_side_effect(command))
         || (!runs_own(&split) && writes_anywhere(&given(&split)))
 }
 
@@ -54,7 +54,7 @@ const WHOLE: &[&str] = &[
     "to",
 ];
 
-/// More programs after one wrapper are not examined: the command then counts as an escape.
+/// More programs after one wrapper are not examined: the command then counts as having a side effect.
 const PROGRAM_LIMIT: usize = 16;
 
 /// Whether a program runs the program that its arguments name.
@@ -66,7 +66,7 @@ pub(super) fn is_wrapper(program: &str) -> bool {
 fn wrapped(word: &str) -> Option<&str> {
     let is_known = |word: &str| {
         let name = canonical(base(word));
-        matches!(name, "git" | "sed") || ESCAPES.iter().any(|escape| escape.program == name)
+        matches!(name, "git" | "sed") || UNCOVERED_OPTIONS.iter().any(|row| row.program == name)
     };
     // Also `--split-string=find`.
     let value = word.split_once('=').map(|(_, value)| value);
@@ -128,19 +128,19 @@ fn given<'w>(words: &[Word<'w>]) -> Vec<&'w str> {
     words.iter().filter(|(_, covered)| !covered).map(|(word, _)| *word).collect()
 }
 
-fn program_escapes(words: &[Word<'_>]) -> bool {
+fn program_has_side_effect(words: &[Word<'_>]) -> bool {
     let Some(((program, _), rest)) = words.split_first() else { return false };
     let name = canonical(base(program));
     if let Some(module) = module(name, rest) {
-        return program_escapes(&module);
+        return program_has_side_effect(&module);
     }
     match name {
-        "git" => return git::escapes(rest),
-        "sed" => return sed::escapes(rest),
+        "git" => return git::has_side_effect(rest),
+        "sed" => return sed::has_side_effect(rest),
         _ => {}
     }
     let mut given = given(rest);
-    if forms::escape(name, rest, &given) {
+    if programs::has_side_effect(name, rest, &given) {
         return true;
     }
     let behind = match name {
@@ -202,8 +202,10 @@ fn writes_anywhere(words: &[&str]) -> bool {
             // `--no-log-file` switches it off; `-command` alone is a different option.
             Some(end) => {
                 let rest = name.strip_suffix(plain(end).as_str());
-                let is_whole = !end.starts_with('-');
-                rest.is_some_and(|rest| (is_whole || !rest.is_empty()) && !rest.starts_with("no"))
+                let is_complete = !end.starts_with('-');
+                rest.is_some_and(|rest| {
+                    (is_complete || !rest.is_empty()) && !rest.starts_with("no")
+                })
             }
             None => plain(known) == name,
         })
@@ -223,7 +225,7 @@ fn writes_anywhere(words: &[&str]) -> bool {
 
 /// Whether a word is an option in the table's row for this program.
 fn has_option(program: &str, words: &[&str]) -> bool {
-    let Some(row) = ESCAPES.iter().find(|escape| escape.program == program) else {
+    let Some(row) = UNCOVERED_OPTIONS.iter().find(|row| row.program == program) else {
         return false;
     };
     words.iter().enumerate().any(|(at, word)| {

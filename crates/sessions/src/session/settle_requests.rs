@@ -13,8 +13,8 @@ use super::answer_effects::one_form;
 use super::answer_scope;
 use super::callers::NOBODY;
 use super::hooks::can_deny;
+use super::pending_request::{Asker, PendingRequest};
 use super::policy::{OnDisk, Verdict};
-use super::raised::{Asker, Raised};
 use super::requests::{asked, check_answer};
 
 impl Actor {
@@ -23,7 +23,7 @@ impl Actor {
         loop {
             self.judge_raised();
             // A denial may lead to another request.
-            if !self.phase.is_alone() || self.core.book.requests.is_empty() {
+            if !self.phase.is_alone() || self.core.state.requests.is_empty() {
                 return;
             }
             self.deny_alone();
@@ -38,7 +38,7 @@ impl Actor {
         while !self.core.raised.is_empty() {
             for raised in std::mem::take(&mut self.core.raised) {
                 // It may have been settled since.
-                if !self.core.book.requests.contains_key(&raised.id) {
+                if !self.core.state.requests.contains_key(&raised.id) {
                     continue;
                 }
                 let is_call =
@@ -67,7 +67,7 @@ impl Actor {
                     Verdict::Allow(rule) => self.by_rule(&raised, true, &rule),
                     Verdict::Deny(rule) => self.by_rule(&raised, false, &rule),
                     Verdict::Ask if raised.kind == RequestKind::Permission => {
-                        self.ask_somebody(&raised);
+                        self.wait_for_decision(&raised);
                     }
                     Verdict::Ask => self.wait_for_answer(&raised.id),
                 }
@@ -77,12 +77,12 @@ impl Actor {
 
     /// Denies everything that waits for a client, because no client is left. The turn continues.
     pub(super) fn deny_alone(&mut self) {
-        let open: Vec<String> = self.core.book.requests.keys().cloned().collect();
+        let open: Vec<String> = self.core.state.requests.keys().cloned().collect();
         open.iter().for_each(|id| self.deny(id, "nobody is left to answer", false));
     }
 
     /// No rule decides, so a client or a hook may.
-    pub(super) fn ask_somebody(&mut self, raised: &Raised) {
+    pub(super) fn wait_for_decision(&mut self, raised: &PendingRequest) {
         self.wait_for_answer(&raised.id);
         self.core.raise_asking(raised);
     }
@@ -99,7 +99,7 @@ impl Actor {
         limits.into_iter().flatten().min()
     }
 
-    pub(super) fn by_rule(&mut self, raised: &Raised, allow: bool, rule: &str) {
+    pub(super) fn by_rule(&mut self, raised: &PendingRequest, allow: bool, rule: &str) {
         let settlement = match allow {
             true => Settlement::allow(raised.id.as_str()),
             false => Settlement::deny(raised.id.as_str(), format!("denied: {rule}")),
@@ -111,7 +111,7 @@ impl Actor {
             }
             Err(error) => {
                 self.core.error(error.code.as_str(), error.message);
-                self.ask_somebody(raised);
+                self.wait_for_decision(raised);
             }
         }
     }
@@ -123,7 +123,7 @@ impl Actor {
         settlement: &Settlement,
     ) -> Result<(), GatewayError> {
         let id = settlement.request_id.as_str();
-        let Some(raised) = self.core.book.requests.get(id).cloned() else {
+        let Some(raised) = self.core.state.requests.get(id).cloned() else {
             return Err(self.requests.not_open(id));
         };
         let is_denied = settlement.behavior == Some(Behavior::Deny);
@@ -142,14 +142,16 @@ impl Actor {
         if self.is_hook(id) {
             return self.settle_hook(call, &raised, answer, settlement.message.as_deref());
         }
-        let widening = self.widening(&raised, settlement, &answer)?;
-        self.pass_on(call, &raised, &answer, widening.settlement.as_ref().unwrap_or(settlement))?;
-        if let (Some(tool), Some(standing)) = (&raised.tool_use_id, widening.standing) {
+        let effects = self.answer_effects(&raised, settlement, &answer)?;
+        self.pass_on(call, &raised, &answer, effects.settlement.as_ref().unwrap_or(settlement))?;
+        if let (Some(tool), Some(standing)) = (&raised.tool_use_id, effects.standing) {
             self.core.stands(tool, standing);
         }
         let (outcome, updated) = outcome(&raised, &answer, failed.is_some());
         let mut reason = settlement.message.clone().or_else(|| settlement.error.clone());
-        let kept = self.widen(&raised, &widening, outcome != RequestOutcome::Denied).join(", ");
+        let kept = self
+            .apply_answer_effects(&raised, &effects, outcome != RequestOutcome::Denied)
+            .join(", ");
         if !kept.is_empty() {
             reason = Some(reason.map_or(kept.clone(), |reason| format!("{reason} ({kept})")));
         }
@@ -159,7 +161,11 @@ impl Actor {
 
     /// Converts the answer into one form. Refuses an answer to an input that differs from the request's,
     /// and one that grants more than its client may.
-    fn checked(&self, raised: &Raised, given: &Settlement) -> Result<Settlement, GatewayError> {
+    fn checked(
+        &self,
+        raised: &PendingRequest,
+        given: &Settlement,
+    ) -> Result<Settlement, GatewayError> {
         // A denial is accepted, whatever the client was shown.
         let is_denied = given.behavior == Some(Behavior::Deny);
         let digest = given.input_digest.as_ref().filter(|_| !is_denied);
@@ -178,7 +184,7 @@ impl Actor {
     fn pass_on(
         &mut self,
         call: Call,
-        raised: &Raised,
+        raised: &PendingRequest,
         answer: &Answer,
         settlement: &Settlement,
     ) -> Result<(), GatewayError> {
@@ -199,7 +205,7 @@ impl Actor {
     /// in place of the one that is meant. Returning the input unchanged is fine.
     fn as_shown(
         &self,
-        raised: &Raised,
+        raised: &PendingRequest,
         mut settlement: Settlement,
     ) -> Result<Settlement, GatewayError> {
         let is_allow = settlement.behavior != Some(Behavior::Deny);
@@ -228,7 +234,7 @@ impl Actor {
 
     pub(super) fn close(
         &mut self,
-        raised: &Raised,
+        raised: &PendingRequest,
         outcome: RequestOutcome,
         by: SettledBy,
         reason: Option<&str>,
@@ -236,15 +242,15 @@ impl Actor {
     ) {
         let client = self.callers.current().name.clone().filter(|_| by == SettledBy::Client);
         // The agent may have settled it by itself.
-        if self.core.book.requests.contains_key(&raised.id) {
+        if self.core.state.requests.contains_key(&raised.id) {
             self.core.settled(raised, outcome, (by, client.as_deref()), reason, updated);
             if let Some(by) = client.as_deref() {
-                let session = self.core.book.record.summary.id.as_str();
+                let session = self.core.state.record.summary.id.as_str();
                 let (request, outcome) = (raised.id.as_str(), outcome.as_str());
                 tracing::info!(session, request, by, outcome, "request answered");
             }
         }
-        self.core.hooks.permission_over(&raised.id);
+        self.core.hooks.permission_settled(&raised.id);
         if let Some(bridge) = &mut self.bridge {
             bridge.settled(&raised.id);
         }
@@ -272,10 +278,10 @@ impl Actor {
         self.deny_each(reason, |raised| raised.asker == Asker::Relay);
     }
 
-    fn deny_each(&mut self, reason: &str, which: impl Fn(&Raised) -> bool) {
+    fn deny_each(&mut self, reason: &str, which: impl Fn(&PendingRequest) -> bool) {
         let open: Vec<String> = self
             .core
-            .book
+            .state
             .requests
             .values()
             .filter(|raised| which(raised))
@@ -285,7 +291,7 @@ impl Actor {
     }
 
     fn deny(&mut self, id: &str, reason: &str, ends_turn: bool) {
-        let Some(raised) = self.core.book.requests.get(id).cloned() else { return };
+        let Some(raised) = self.core.state.requests.get(id).cloned() else { return };
         if self.is_hook(id) {
             return self.pass_over(&raised, SettledBy::Gateway, reason);
         }
@@ -310,7 +316,7 @@ impl Actor {
 
     /// The session ends: what is still open is denied, hooks are withdrawn, and only the readers are told.
     pub(super) fn withdraw_all(&mut self, reason: &str) {
-        let open: Vec<Raised> = self.core.book.requests.values().cloned().collect();
+        let open: Vec<PendingRequest> = self.core.state.requests.values().cloned().collect();
         for raised in open {
             let outcome = match raised.kind {
                 RequestKind::Hook => RequestOutcome::Withdrawn,
@@ -326,7 +332,7 @@ impl Actor {
 
 /// How the answer settles the request, and the call's new input if the answer changes it.
 fn outcome<'a>(
-    raised: &Raised,
+    raised: &PendingRequest,
     answer: &'a Answer,
     has_failed: bool,
 ) -> (RequestOutcome, Option<&'a Json<'static>>) {
