@@ -38,7 +38,7 @@ use crate::tokens::{Caller, Tickets};
 use crate::traces::Spans;
 
 pub use self::listen::{Listener, Listening};
-pub use self::listen_policy::{CONNECTIONS, Entrance, PublicUrl};
+pub use self::listen_policy::{CONNECTIONS, ListenPolicy, PublicUrl};
 pub use self::openapi::openapi;
 pub use self::tls::Tls;
 
@@ -68,7 +68,7 @@ pub(crate) struct App {
 
 pub(crate) struct Shared {
     pub(crate) setup: Setup,
-    pub(crate) entrance: Entrance,
+    pub(crate) policy: ListenPolicy,
     pub(crate) tickets: Tickets,
     /// Tickets with which the operator's own browser signs in.
     pub(crate) sign_ins: Tickets,
@@ -93,14 +93,14 @@ impl std::ops::Deref for App {
 impl App {
     pub(crate) fn new(
         setup: Setup,
-        entrance: Entrance,
+        policy: ListenPolicy,
         at: SocketAddr,
         stopping: CancellationToken,
     ) -> Self {
-        let hosts = Arc::new(Hosts::of(at, &entrance));
+        let hosts = Arc::new(Hosts::of(at, &policy));
         let shared = Shared {
             setup,
-            entrance,
+            policy,
             tickets: Tickets::default(),
             sign_ins: Tickets::default(),
             started: Instant::now(),
@@ -115,13 +115,13 @@ impl App {
 
     /// The same state for another address.
     pub(crate) fn at(&self, at: SocketAddr) -> Self {
-        let hosts = Arc::new(Hosts::of(at, &self.entrance));
+        let hosts = Arc::new(Hosts::of(at, &self.policy));
         Self { shared: self.shared.clone(), hosts, is_main: false }
     }
 
     /// Whether a connected client may stay.
     pub(crate) fn keeps(&self, caller: &Caller) -> bool {
-        self.entrance.tokens.as_ref().is_none_or(|tokens| tokens.knows(caller))
+        self.policy.tokens.as_ref().is_none_or(|tokens| tokens.knows(caller))
     }
 
     pub(crate) fn hub(&self) -> &Hub {

@@ -23,11 +23,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::idle_timeout::{Hold, IDLE, Timed};
-use super::listen_policy::Entrance;
+use super::listen_policy::ListenPolicy;
 use super::meter::Meter;
 use super::metrics::Traffic;
 use super::refusal::{dismiss, refuse};
-use super::unauthenticated::{Guest, Guests};
+use super::unauthenticated::{UnauthenticatedConnection, UnauthenticatedConnections};
 use super::{App, Setup, page, routes};
 
 /// The largest request head, in bytes.
@@ -53,7 +53,7 @@ const FAREWELL: Duration = Duration::from_millis(1500);
 pub struct Listener {
     http: TcpListener,
     insights: Option<TcpListener>,
-    entrance: Entrance,
+    policy: ListenPolicy,
 }
 
 pub struct Listening {
@@ -67,16 +67,16 @@ impl Listener {
     pub async fn bind(
         http: SocketAddr,
         insights: Option<SocketAddr>,
-        entrance: Entrance,
+        policy: ListenPolicy,
     ) -> Result<Self, GatewayError> {
         let all: Vec<SocketAddr> = [http].into_iter().chain(insights).collect();
-        entrance.check(&all)?;
+        policy.check(&all)?;
         let http = bind(http).await?;
         let insights = match insights {
             Some(at) => Some(bind(at).await?),
             None => None,
         };
-        Ok(Self { http, insights, entrance })
+        Ok(Self { http, insights, policy })
     }
 
     pub fn http(&self) -> io::Result<SocketAddr> {
@@ -90,20 +90,20 @@ impl Listener {
     pub fn serve(self, setup: Setup) -> io::Result<Listening> {
         let stopping = CancellationToken::new();
         let connections = TaskTracker::new();
-        let places = places(self.entrance.connections);
+        let places = places(self.policy.connections);
         let room = Arc::new(Semaphore::new(places));
         // The other half is reserved for clients with a token.
-        let guests = Guests::new((places / 2).max(1));
+        let unauthenticated = UnauthenticatedConnections::new((places / 2).max(1));
         let refusals = Arc::new(Semaphore::new(REFUSALS));
         let at = self.http()?;
-        let tls = self.entrance.tls.as_ref().map(|tls| tls.acceptor.clone());
-        let app = App::new(setup, self.entrance, at, stopping.clone());
+        let tls = self.policy.tls.as_ref().map(|tls| tls.acceptor.clone());
+        let app = App::new(setup, self.policy, at, stopping.clone());
         let doors = |listener, router, is_insights| Doors {
             listener,
             router,
             tls: tls.clone(),
             room: room.clone(),
-            guests: guests.clone(),
+            unauthenticated: unauthenticated.clone(),
             refusals: refusals.clone(),
             spare: spare(),
             traffic: app.traffic.clone(),
@@ -163,7 +163,7 @@ struct Doors {
     router: Router,
     tls: Option<TlsAcceptor>,
     room: Arc<Semaphore>,
-    guests: Arc<Guests>,
+    unauthenticated: Arc<UnauthenticatedConnections>,
     refusals: Arc<Semaphore>,
     spare: Option<File>,
     stopping: CancellationToken,
@@ -205,11 +205,11 @@ impl Doors {
             self.traffic.over_limit();
         }
         // If there is no place, a client that has not shown a token loses its own.
-        if place.is_some() || self.guests.dismiss_oldest() {
+        if place.is_some() || self.unauthenticated.disconnect_oldest() {
             let connected = self.traffic.connected(self.is_insights);
             let (room, token) = (self.room.clone(), self.connections.token());
             let (router, stopping) = (self.router.clone(), self.stopping.clone());
-            let guest = self.guests.enter();
+            let pending = self.unauthenticated.add();
             let (meter, readers) = (Meter::new(self.pool.clone()), self.readers.clone());
             self.connections.spawn(async move {
                 let place = match place {
@@ -219,7 +219,7 @@ impl Doors {
                 match place {
                     Ok(Ok(place)) => {
                         let hold = Hold::new(place, token, connected, readers);
-                        greet(stream, tls, hold, (router, guest, meter), stopping).await;
+                        greet(stream, tls, hold, (router, pending, meter), stopping).await;
                     }
                     Ok(Err(_)) | Err(_) => refuse(stream, tls).await,
                 }
@@ -264,22 +264,22 @@ async fn greet(
     stream: TcpStream,
     tls: Option<TlsAcceptor>,
     hold: Hold,
-    (router, guest, meter): (Router, Guest, Meter),
+    (router, pending, meter): (Router, UnauthenticatedConnection, Meter),
     stopping: CancellationToken,
 ) {
     let Some(tls) = tls else {
         let stream = Timed::new(stream, hold, meter.clone());
-        return converse(stream, router, (guest, meter), stopping).await;
+        return converse(stream, router, (pending, meter), stopping).await;
     };
     let shaken = tokio::select! {
         () = stopping.cancelled() => return,
-        () = guest.dismissed() => return,
+        () = pending.disconnected() => return,
         shaken = tokio::time::timeout(HEAD_TIME, tls.accept(stream)) => shaken,
     };
     match shaken {
         Ok(Ok(stream)) => {
             let stream = Timed::new(stream, hold, meter.clone());
-            converse(stream, router, (guest, meter), stopping).await;
+            converse(stream, router, (pending, meter), stopping).await;
         }
         Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
         Err(_) => tracing::debug!("TLS handshake timed out"),
@@ -289,19 +289,19 @@ async fn greet(
 async fn converse<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: Timed<S>,
     router: Router,
-    (guest, meter): (Guest, Meter),
+    (pending, meter): (UnauthenticatedConnection, Meter),
     stopping: CancellationToken,
 ) {
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME)
         .max_buf_size(HEAD)
-        .serve_connection(TokioIo::new(stream), Introduced::new(router, guest.clone(), meter))
+        .serve_connection(TokioIo::new(stream), Introduced::new(router, pending.clone(), meter))
         .with_upgrades();
     tokio::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
-        () = guest.dismissed() => {
+        () = pending.disconnected() => {
             tracing::debug!("closed an unauthenticated connection to make room");
             return;
         }
@@ -315,16 +315,16 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     }
 }
 
-/// The routes for one connection: each request carries its guest and its meter.
+/// The routes for one connection: each request carries its authentication state and its meter.
 struct Introduced {
     routes: TowerToHyperService<Router>,
-    guest: Guest,
+    pending: UnauthenticatedConnection,
     meter: Meter,
 }
 
 impl Introduced {
-    fn new(router: Router, guest: Guest, meter: Meter) -> Self {
-        Self { routes: TowerToHyperService::new(router), guest, meter }
+    fn new(router: Router, pending: UnauthenticatedConnection, meter: Meter) -> Self {
+        Self { routes: TowerToHyperService::new(router), pending, meter }
     }
 }
 
@@ -334,7 +334,7 @@ impl Service<Request<Incoming>> for Introduced {
     type Future = <TowerToHyperService<Router> as Service<Request<Incoming>>>::Future;
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
-        request.extensions_mut().insert(self.guest.clone());
+        request.extensions_mut().insert(self.pending.clone());
         request.extensions_mut().insert(self.meter.clone());
         self.routes.call(request)
     }

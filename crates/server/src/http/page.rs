@@ -65,14 +65,14 @@ pub(super) struct SignedIn {
 
 /// A ticket with which one browser signs in as the operator; nothing if the server needs no tokens.
 pub(super) fn ticket(app: &App) -> Option<String> {
-    app.entrance.tokens.as_ref()?;
+    app.policy.tokens.as_ref()?;
     let operator = Caller::without_token("operator", Scope::Admin);
     app.sign_ins.issue(operator, Instant::now())
 }
 
 /// `POST /v1/sign-in`
 pub(super) async fn sign_in(State(app): State<App>, body: Body) -> Answer {
-    let Some(tokens) = &app.entrance.tokens else {
+    let Some(tokens) = &app.policy.tokens else {
         return Err(Problem::invalid("this server needs no token"));
     };
     // Without a valid ticket, every body gets the same answer.
