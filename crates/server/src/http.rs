@@ -79,7 +79,7 @@ pub(crate) struct Shared {
     pub(crate) agents: tokio::sync::Mutex<Option<(Instant, Json<'static>)>>,
     /// The server is stopping: streams close.
     pub(crate) stopping: CancellationToken,
-    pub(crate) desk: board::Desk,
+    pub(crate) board_sessions: board::BoardSessions,
 }
 
 impl std::ops::Deref for App {
@@ -108,7 +108,7 @@ impl App {
             traffic: Arc::new(Traffic::new()),
             agents: tokio::sync::Mutex::default(),
             stopping,
-            desk: board::Desk::default(),
+            board_sessions: board::BoardSessions::default(),
         };
         Self { shared: Arc::new(shared), hosts, is_main: true }
     }

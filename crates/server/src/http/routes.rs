@@ -425,8 +425,8 @@ pub(super) const PLACES: &[Place] = &[
         methods: || post(board::create),
         acts: &[Act {
             headers: &[KEY],
-            body: Some(of::<board::Create>),
-            gives: Gives::Json(of::<board::Shown>),
+            body: Some(of::<board::BoardSessionRequest>),
+            gives: Gives::Json(of::<board::BoardSession>),
             ..act("post", "createBoardSession", Some(Scope::Drive), "Board: start a session")
         }],
     },
@@ -434,7 +434,7 @@ pub(super) const PLACES: &[Place] = &[
         path: "/api/sessions/{id}",
         methods: || get(board::show),
         acts: &[Act {
-            gives: Gives::Json(of::<board::Shown>),
+            gives: Gives::Json(of::<board::BoardSession>),
             ..act("get", "getBoardSession", Some(Scope::Watch), "Board: show a session")
         }],
     },
@@ -446,7 +446,7 @@ pub(super) const PLACES: &[Place] = &[
                 number("offset", "how many events to skip", 0, MOST),
                 amount("limit", "page size", 1, 1000),
             ],
-            gives: Gives::Json(of::<board::EventPage>),
+            gives: Gives::Json(of::<board::BoardEventPage>),
             ..act("get", "listBoardEvents", Some(Scope::Watch), "Board: list events")
         }],
     },
@@ -454,7 +454,7 @@ pub(super) const PLACES: &[Place] = &[
         path: "/api/sessions/{id}/cancel",
         methods: || post(board::cancel),
         acts: &[Act {
-            gives: Gives::Json(of::<board::Shown>),
+            gives: Gives::Json(of::<board::BoardSession>),
             ..act("post", "cancelBoardSession", Some(Scope::Drive), "Board: stop a session")
         }],
     },

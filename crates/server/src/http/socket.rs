@@ -107,7 +107,7 @@ pub(super) async fn board(
 ) -> Answer {
     let id = session_id(&id)?;
     app.hub().summary(&id).await?;
-    let front = Watcher::new(id.clone(), app.desk.sees_to(&id));
+    let front = Watcher::new(id.clone(), app.board_sessions.owns(&id));
     Ok(speak(app, caller, Wire::Board, front, (upgraded(upgrade)?, meter)))
 }
 
