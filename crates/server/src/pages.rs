@@ -11,7 +11,7 @@ use agentwire_sessions::hub::Events;
 use agentwire_sessions::store::{Batch, StoreError};
 use futures_util::future::FutureExt as _;
 
-use crate::read_budget::Held;
+use crate::read_budget::ReadShares;
 
 /// The most bytes of events on a page; one event always fits.
 const PAGE_BYTES: usize = 8 << 20;
@@ -25,7 +25,7 @@ pub(crate) struct Page {
     count: usize,
     limit: usize,
     is_full: bool,
-    held: Held,
+    shares: ReadShares,
     budget: Budget,
 }
 
@@ -37,7 +37,7 @@ impl Page {
             count: 0,
             limit,
             is_full: false,
-            held: Held::default(),
+            shares: ReadShares::default(),
             budget: hub.log().budget().clone(),
         }
     }
@@ -54,7 +54,7 @@ impl Page {
     pub(crate) fn push(&mut self, event: &str) -> bool {
         let long = self.text.len() + event.len();
         let has_room = self.count == 0
-            || long <= PAGE_BYTES && self.held.may_grow(long, PAGE_BYTES, &self.budget);
+            || long <= PAGE_BYTES && self.shares.may_grow(long, PAGE_BYTES, &self.budget);
         if self.is_full || !has_room {
             self.is_full = true;
             return false;
@@ -77,18 +77,18 @@ impl Page {
 
     /// Holds the share of these events as long as the page.
     pub(crate) fn keep(&mut self, batch: &Batch) {
-        self.held.keep(batch);
+        self.shares.add(batch);
     }
 
     /// Accepts no more events, and releases their shares.
     pub(crate) fn close(&mut self) {
         self.is_full = true;
-        self.held.let_go();
+        self.shares.release_events();
     }
 
     /// The text, and the shares to hold until it is sent.
-    pub(crate) fn into_parts(self) -> (String, Held) {
-        (self.text, self.held)
+    pub(crate) fn into_parts(self) -> (String, ReadShares) {
+        (self.text, self.shares)
     }
 }
 

@@ -24,7 +24,7 @@ use super::problem::Problem;
 use super::rest::{Answer, page_size, session_id};
 use super::{App, metrics};
 use crate::pages::{self, Page, Paged, shown};
-use crate::read_budget::Held;
+use crate::read_budget::ReadShares;
 use crate::tokens::Caller;
 
 const PAGE: usize = 100;
@@ -110,13 +110,13 @@ async fn page(
     let page = Page::new(app.hub(), r#"{"events":["#, limit);
     let Paged { page, next, last, is_over, resume } =
         pages::read(app.hub(), id, after, page, profile, patience).await?;
-    let (mut text, held) = page.into_parts();
+    let (mut text, shares) = page.into_parts();
     let told = Json::of(&resume);
     text.push_str(&format!(
         r#"],"next":{next},"last":{last},"ended":{is_over},"resume":{}}}"#,
         told.get()
     ));
-    Ok((held.text(text), resume))
+    Ok((shares.into_bytes(text), resume))
 }
 
 async fn stream_of(
@@ -219,8 +219,8 @@ impl Stream {
                 bytes.extend_from_slice(b"\n\n");
             }
         }
-        let mut held = Held::default();
-        held.keep(batch);
-        held.text(bytes)
+        let mut shares = ReadShares::default();
+        shares.add(batch);
+        shares.into_bytes(bytes)
     }
 }

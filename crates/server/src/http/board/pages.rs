@@ -120,10 +120,10 @@ pub(in crate::http) async fn events(
         }
     }
     app.board_sessions.store_position(&session, &position, true);
-    let (mut text, held) = page.into_parts();
+    let (mut text, shares) = page.into_parts();
     let total = position.count;
     text.push_str(&format!(r#"],"offset":{offset},"total":{total}}}"#));
-    Ok(json_text(StatusCode::OK, held.text(text)))
+    Ok(json_text(StatusCode::OK, shares.into_bytes(text)))
 }
 
 fn add_events(board: &mut Board, line: &[u8], add: &mut dyn FnMut(Json<'static>)) {
