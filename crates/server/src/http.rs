@@ -9,7 +9,6 @@ mod idle_timeout;
 mod inbox;
 mod listen;
 mod listen_policy;
-mod meter;
 mod metrics;
 mod openapi;
 mod page;
@@ -20,6 +19,7 @@ mod routes;
 mod socket;
 mod tls;
 mod unauthenticated;
+mod websocket_budget;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

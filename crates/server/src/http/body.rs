@@ -17,8 +17,8 @@ use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
 use super::App;
-use super::meter::{FREE, Pace, STOPS, step};
 use super::problem::Problem;
+use super::websocket_budget::{Pace, SHARE_FREE_BYTES, STALL_LIMITS, share_size};
 
 /// How long a body may take to arrive.
 const BODY_TIME: Duration = Duration::from_secs(30);
@@ -48,23 +48,23 @@ pub(crate) async fn text(app: &App, body: Body, limit: usize) -> Result<Taken<St
     let pool = &app.hub().log().budget().clients;
     let announced = body.size_hint().exact().and_then(|size| usize::try_from(size).ok());
     let mut share = match announced {
-        Some(size) if size > FREE => Some(take(pool, size).await?),
+        Some(size) if size > SHARE_FREE_BYTES => Some(take(pool, size).await?),
         Some(_) | None => None,
     };
     let mut body = Limited::new(body, limit);
-    let mut bytes = Vec::with_capacity(announced.unwrap_or(0).min(FREE));
+    let mut bytes = Vec::with_capacity(announced.unwrap_or(0).min(SHARE_FREE_BYTES));
     let mut held = announced.unwrap_or(0);
     let mut begun = Instant::now();
     let mut pace = Pace::new(begun, 0);
     loop {
         let moved = Instant::now();
         let frame = loop {
-            match tokio::time::timeout(STOPS.0, body.frame()).await {
+            match tokio::time::timeout(STALL_LIMITS.0, body.frame()).await {
                 Ok(frame) => break frame,
                 Err(_) => {
-                    let is_slow = pace.is_slow(Instant::now(), bytes.len(), held);
-                    let is_wanted = is_slow && pool.waiting() > 0;
-                    let is_stopped = moved.elapsed() >= STOPS.1;
+                    let is_too_slow = pace.is_too_slow(Instant::now(), bytes.len(), held);
+                    let is_wanted = is_too_slow && pool.waiting() > 0;
+                    let is_stopped = moved.elapsed() >= STALL_LIMITS.1;
                     if (share.is_some() && (is_wanted || is_stopped))
                         || begun.elapsed() >= BODY_TIME
                     {
@@ -82,13 +82,13 @@ pub(crate) async fn text(app: &App, body: Body, limit: usize) -> Result<Taken<St
         if let Ok(data) = frame.into_data() {
             bytes.extend_from_slice(&data);
         }
-        let is_slow = pace.is_slow(Instant::now(), bytes.len(), held);
-        if begun.elapsed() >= BODY_TIME || (share.is_some() && is_slow && pool.waiting() > 0) {
+        let is_too_slow = pace.is_too_slow(Instant::now(), bytes.len(), held);
+        if begun.elapsed() >= BODY_TIME || (share.is_some() && is_too_slow && pool.waiting() > 0) {
             return Err(Problem::too_slow(begun.elapsed()));
         }
-        let wanted = step(bytes.len(), limit);
+        let wanted = share_size(bytes.len(), limit);
         match &mut share {
-            None if bytes.len() > FREE => {
+            None if bytes.len() > SHARE_FREE_BYTES => {
                 share = Some(take(pool, wanted).await?);
                 held = wanted;
                 begun = Instant::now();
@@ -132,7 +132,7 @@ pub(crate) async fn object<T: DeserializeOwned>(
 /// Reads and ignores a body. A request that stops something is never refused for its form, and waits for
 /// nobody.
 pub(crate) async fn unread(app: &App, body: Body) {
-    let _ = text(app, body, FREE).await;
+    let _ = text(app, body, SHARE_FREE_BYTES).await;
 }
 
 pub(crate) fn read<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {

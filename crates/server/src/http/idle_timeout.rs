@@ -12,8 +12,8 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, Sleep};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::meter::Meter;
 use super::metrics::Connected;
+use super::websocket_budget::WebSocketBudget;
 
 /// How long a connection may neither read nor write a byte.
 pub(super) const IDLE: Duration = Duration::from_secs(75);
@@ -51,16 +51,16 @@ pub(super) struct Timed<S> {
     until: Pin<Box<Sleep>>,
     /// How many bytes are still read and discarded after everything is written.
     last: Option<usize>,
-    meter: Meter,
+    budget: WebSocketBudget,
     /// When to check next whether a client that reads nothing blocks others.
     stuck: Option<Pin<Box<Sleep>>>,
     hold: Hold,
 }
 
 impl<S> Timed<S> {
-    pub(super) fn new(inner: S, hold: Hold, meter: Meter) -> Self {
+    pub(super) fn new(inner: S, hold: Hold, budget: WebSocketBudget) -> Self {
         let until = Box::pin(tokio::time::sleep(IDLE));
-        Self { inner, until, last: None, meter, stuck: None, hold }
+        Self { inner, until, last: None, budget, stuck: None, hold }
     }
 
     /// Records that the client read something, or fails if it read nothing for too long.
@@ -109,11 +109,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for Timed<S> {
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
         // While there is no room for input, the client is not the one that is slow.
-        std::task::ready!(this.meter.poll_room(context))?;
+        std::task::ready!(this.budget.poll_room(context))?;
         let before = buffer.filled().len();
         let poll = Pin::new(&mut this.inner).poll_read(context, buffer);
-        this.meter.read(buffer.filled().get(before..).unwrap_or_default());
-        if poll.is_pending() && this.meter.poll_stopped(context).is_ready() {
+        this.budget.read(buffer.filled().get(before..).unwrap_or_default());
+        if poll.is_pending() && this.budget.poll_stalled(context).is_ready() {
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
         this.watch(poll, context)

@@ -24,10 +24,10 @@ use tokio_util::task::TaskTracker;
 
 use super::idle_timeout::{Hold, IDLE, Timed};
 use super::listen_policy::ListenPolicy;
-use super::meter::Meter;
 use super::metrics::Traffic;
 use super::refusal::{dismiss, refuse};
 use super::unauthenticated::{UnauthenticatedConnection, UnauthenticatedConnections};
+use super::websocket_budget::WebSocketBudget;
 use super::{App, Setup, page, routes};
 
 /// The largest request head, in bytes.
@@ -210,7 +210,7 @@ impl Doors {
             let (room, token) = (self.room.clone(), self.connections.token());
             let (router, stopping) = (self.router.clone(), self.stopping.clone());
             let pending = self.unauthenticated.add();
-            let (meter, readers) = (Meter::new(self.pool.clone()), self.readers.clone());
+            let (budget, readers) = (WebSocketBudget::new(self.pool.clone()), self.readers.clone());
             self.connections.spawn(async move {
                 let place = match place {
                     Some(place) => Ok(Ok(place)),
@@ -219,7 +219,7 @@ impl Doors {
                 match place {
                     Ok(Ok(place)) => {
                         let hold = Hold::new(place, token, connected, readers);
-                        greet(stream, tls, hold, (router, pending, meter), stopping).await;
+                        greet(stream, tls, hold, (router, pending, budget), stopping).await;
                     }
                     Ok(Err(_)) | Err(_) => refuse(stream, tls).await,
                 }
@@ -264,12 +264,12 @@ async fn greet(
     stream: TcpStream,
     tls: Option<TlsAcceptor>,
     hold: Hold,
-    (router, pending, meter): (Router, UnauthenticatedConnection, Meter),
+    (router, pending, budget): (Router, UnauthenticatedConnection, WebSocketBudget),
     stopping: CancellationToken,
 ) {
     let Some(tls) = tls else {
-        let stream = Timed::new(stream, hold, meter.clone());
-        return converse(stream, router, (pending, meter), stopping).await;
+        let stream = Timed::new(stream, hold, budget.clone());
+        return converse(stream, router, (pending, budget), stopping).await;
     };
     let shaken = tokio::select! {
         () = stopping.cancelled() => return,
@@ -278,8 +278,8 @@ async fn greet(
     };
     match shaken {
         Ok(Ok(stream)) => {
-            let stream = Timed::new(stream, hold, meter.clone());
-            converse(stream, router, (pending, meter), stopping).await;
+            let stream = Timed::new(stream, hold, budget.clone());
+            converse(stream, router, (pending, budget), stopping).await;
         }
         Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
         Err(_) => tracing::debug!("TLS handshake timed out"),
@@ -289,14 +289,14 @@ async fn greet(
 async fn converse<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: Timed<S>,
     router: Router,
-    (pending, meter): (UnauthenticatedConnection, Meter),
+    (pending, budget): (UnauthenticatedConnection, WebSocketBudget),
     stopping: CancellationToken,
 ) {
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME)
         .max_buf_size(HEAD)
-        .serve_connection(TokioIo::new(stream), Introduced::new(router, pending.clone(), meter))
+        .serve_connection(TokioIo::new(stream), Introduced::new(router, pending.clone(), budget))
         .with_upgrades();
     tokio::pin!(connection);
     let ended = tokio::select! {
@@ -315,16 +315,16 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     }
 }
 
-/// The routes for one connection: each request carries its authentication state and its meter.
+/// The routes for one connection: each request carries its authentication state and its budget.
 struct Introduced {
     routes: TowerToHyperService<Router>,
     pending: UnauthenticatedConnection,
-    meter: Meter,
+    budget: WebSocketBudget,
 }
 
 impl Introduced {
-    fn new(router: Router, pending: UnauthenticatedConnection, meter: Meter) -> Self {
-        Self { routes: TowerToHyperService::new(router), pending, meter }
+    fn new(router: Router, pending: UnauthenticatedConnection, budget: WebSocketBudget) -> Self {
+        Self { routes: TowerToHyperService::new(router), pending, budget }
     }
 }
 
@@ -335,7 +335,7 @@ impl Service<Request<Incoming>> for Introduced {
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         request.extensions_mut().insert(self.pending.clone());
-        request.extensions_mut().insert(self.meter.clone());
+        request.extensions_mut().insert(self.budget.clone());
         self.routes.call(request)
     }
 }

@@ -22,8 +22,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::body::{At, LARGE, SMALL, Taken, json, object, query, read, text, unread};
-use super::meter::FREE;
 use super::problem::Problem;
+use super::websocket_budget::SHARE_FREE_BYTES;
 use super::{App, authorization};
 use crate::tokens::{Caller, Scope};
 
@@ -189,7 +189,8 @@ pub(super) async fn interrupt(
 ) -> Answer {
     authorization::need(&caller, Scope::Drive)?;
     // A request that stops something is never refused for its form.
-    let text = text(&app, body, FREE).await.map(|taken| taken.value).unwrap_or_default();
+    let text =
+        text(&app, body, SHARE_FREE_BYTES).await.map(|taken| taken.value).unwrap_or_default();
     let InterruptFields { cancel_queued } = read(&text).unwrap_or_default();
     let command = Command::Interrupt { cancel_queued };
     let reply = order(&app, &caller, &session_id(&id)?, command, None).await?;

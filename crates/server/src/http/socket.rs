@@ -23,10 +23,10 @@ use tokio::sync::mpsc;
 
 use super::body::{At, query};
 use super::events::note;
-use super::meter::{self, Meter};
 use super::metrics::Wire;
 use super::problem::Problem;
 use super::rest::{Answer, session_id};
+use super::websocket_budget::{self, WebSocketBudget};
 use super::{App, auth, authorization};
 use crate::connection::{Connection, Farewell, Incoming, LINE_LIMIT, Outgoing};
 use crate::read_budget::unless_stalled;
@@ -61,7 +61,7 @@ struct WatchQuery {
 pub(super) async fn unified(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    Extension(meter): Extension<Meter>,
+    Extension(budget): Extension<WebSocketBudget>,
     At(id): At<String>,
     uri: Uri,
     upgrade: Upgrade,
@@ -70,7 +70,7 @@ pub(super) async fn unified(
     let id = session_id(&id)?;
     let last = app.hub().summary(&id).await?.last_seq;
     let front = Unified::watching(id, after, last, profile);
-    let mut response = serve_front(app, caller, Wire::Unified, front, (upgraded(upgrade)?, meter));
+    let mut response = serve_front(app, caller, Wire::Unified, front, (upgraded(upgrade)?, budget));
     note(&mut response, Resume::of(after, last).0);
     Ok(response)
 }
@@ -79,36 +79,36 @@ pub(super) async fn unified(
 pub(super) async fn rpc(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    Extension(meter): Extension<Meter>,
+    Extension(budget): Extension<WebSocketBudget>,
     upgrade: Upgrade,
 ) -> Answer {
     let front = JsonRpc::new(app.setup.agent);
-    Ok(serve_front(app, caller, Wire::Rpc, front, (upgraded(upgrade)?, meter)))
+    Ok(serve_front(app, caller, Wire::Rpc, front, (upgraded(upgrade)?, budget)))
 }
 
 /// `GET /insights`
 pub(super) async fn insights(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    Extension(meter): Extension<Meter>,
+    Extension(budget): Extension<WebSocketBudget>,
     upgrade: Upgrade,
 ) -> Answer {
     let front = Insights::new(app.setup.agent, app.setup.prices.clone());
-    Ok(serve_front(app, caller, Wire::Insights, front, (upgraded(upgrade)?, meter)))
+    Ok(serve_front(app, caller, Wire::Insights, front, (upgraded(upgrade)?, budget)))
 }
 
 /// `GET /ws/sessions/{id}`
 pub(super) async fn board(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    Extension(meter): Extension<Meter>,
+    Extension(budget): Extension<WebSocketBudget>,
     At(id): At<String>,
     upgrade: Upgrade,
 ) -> Answer {
     let id = session_id(&id)?;
     app.hub().summary(&id).await?;
     let front = Watcher::new(id.clone(), app.board_sessions.owns(&id));
-    Ok(serve_front(app, caller, Wire::Board, front, (upgraded(upgrade)?, meter)))
+    Ok(serve_front(app, caller, Wire::Board, front, (upgraded(upgrade)?, budget)))
 }
 
 /// A request that may not be a WebSocket request.
@@ -137,7 +137,7 @@ fn serve_front(
     caller: Caller,
     wire: Wire,
     mut front: impl Front + 'static,
-    (upgrade, meter): (WebSocketUpgrade, Meter),
+    (upgrade, budget): (WebSocketUpgrade, WebSocketBudget),
 ) -> axum::response::Response {
     // A client that may only watch has little to send, and a board client has nothing.
     let longest = match (wire, caller.scope) {
@@ -145,7 +145,7 @@ fn serve_front(
         (_, Scope::Watch) => WATCHER_LIMIT,
         (_, Scope::Drive | Scope::Approve | Scope::Admin) => LINE_LIMIT,
     };
-    meter.begin(longest);
+    budget.start_frames(longest);
     bounded(upgrade, longest).on_upgrade(move |socket| async move {
         let may = |ask: &Ask| match app.keeps(&caller) {
             true => authorization::check(&caller, ask),
@@ -158,7 +158,7 @@ fn serve_front(
             keys: caller.id().to_owned(),
             may: &may,
         };
-        let connection = connect(socket, app.clone(), caller.clone(), meter);
+        let connection = connect(socket, app.clone(), caller.clone(), budget);
         let _open = app.traffic.stream(wire, Some(&connection.outgoing));
         serve(app.hub(), connection, &mut front, terms, app.stopping.cancelled()).await;
     })
@@ -168,7 +168,7 @@ fn serve_front(
 const CLOSE_TIME: Duration = Duration::from_secs(1);
 
 /// Makes a connection of messages from a socket.
-fn connect(socket: WebSocket, app: App, caller: Caller, meter: Meter) -> Connection {
+fn connect(socket: WebSocket, app: App, caller: Caller, budget: WebSocketBudget) -> Connection {
     let (mut sink, mut stream) = socket.split();
     let (sender, incoming) = mpsc::channel(1);
     let outgoing = Outgoing::default();
@@ -188,7 +188,7 @@ fn connect(socket: WebSocket, app: App, caller: Caller, meter: Meter) -> Connect
                         break;
                     }
                 };
-                let share = meter.take(line.len());
+                let share = budget.take_share(line.len());
                 let is_large = share.is_some();
                 let message = Incoming::Line(line, share);
                 let is_heard = match is_large {
@@ -278,7 +278,7 @@ async fn pass_in_time(
 ) -> Option<bool> {
     // There is room for the next message once this one is taken.
     let passed = async { sender.send(message).await.is_ok() && sender.reserve().await.is_ok() };
-    pool.unless_wanted(meter::STOPS.0, passed).await
+    pool.unless_wanted(websocket_budget::STALL_LIMITS.0, passed).await
 }
 
 /// Writes lines to a socket. Large data is held until the client has it, and others may wait for that.
