@@ -11,14 +11,14 @@ mod listen;
 mod listen_policy;
 mod metrics;
 mod openapi;
-mod page;
 mod problem;
-mod refusal;
 mod rest;
 mod routes;
+mod server_full;
 mod socket;
 mod tls;
 mod unauthenticated;
+mod web_page;
 mod websocket_budget;
 
 use std::collections::BTreeMap;

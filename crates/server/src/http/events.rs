@@ -23,7 +23,7 @@ use super::metrics::Wire;
 use super::problem::Problem;
 use super::rest::{Answer, page_size, session_id};
 use super::{App, metrics};
-use crate::pages::{self, Page, Paged, shown};
+use crate::event_pages::{self, FilledPage, PageBuilder, in_profile};
 use crate::read_budget::ReadShares;
 use crate::tokens::Caller;
 
@@ -107,13 +107,13 @@ async fn page(
             () = app.stopping.cancelled() => {}
         }
     };
-    let page = Page::new(app.hub(), r#"{"events":["#, limit);
-    let Paged { page, next, last, is_over, resume } =
-        pages::read(app.hub(), id, after, page, profile, patience).await?;
+    let page = PageBuilder::new(app.hub(), r#"{"events":["#, limit);
+    let FilledPage { page, next, last, is_ended, resume } =
+        event_pages::read(app.hub(), id, after, page, profile, patience).await?;
     let (mut text, shares) = page.into_parts();
     let told = Json::of(&resume);
     text.push_str(&format!(
-        r#"],"next":{next},"last":{last},"ended":{is_over},"resume":{}}}"#,
+        r#"],"next":{next},"last":{last},"ended":{is_ended},"resume":{}}}"#,
         told.get()
     ));
     Ok((shares.into_bytes(text), resume))
@@ -131,8 +131,8 @@ async fn stream_of(
     }
     let summary = app.hub().summary(id).await?;
     let (resume, after) = Resume::of(after, summary.last_seq);
-    let is_over = summary.state == SessionState::Ended && after >= summary.last_seq && after > 0;
-    if is_over && resume == Resume::Exact {
+    let is_ended = summary.state == SessionState::Ended && after >= summary.last_seq && after > 0;
+    if is_ended && resume == Resume::Exact {
         // No event will ever come. With this status, browsers stop reconnecting.
         let mut response = StatusCode::NO_CONTENT.into_response();
         note(&mut response, resume);
@@ -213,7 +213,7 @@ impl Stream {
     fn lines(&self, batch: &Batch) -> Bytes {
         let mut bytes = Vec::with_capacity(batch.lines.len() + 32 * batch.count as usize);
         for (seq, line) in batch.events() {
-            if let Some(line) = shown(self.profile, line) {
+            if let Some(line) = in_profile(self.profile, line) {
                 bytes.extend_from_slice(format!("id: {seq}\ndata: ").as_bytes());
                 bytes.extend_from_slice(line.as_bytes());
                 bytes.extend_from_slice(b"\n\n");

@@ -25,10 +25,10 @@ use tokio_util::task::TaskTracker;
 use super::idle_timeout::{Hold, IDLE, Timed};
 use super::listen_policy::ListenPolicy;
 use super::metrics::Traffic;
-use super::refusal::{dismiss, refuse};
+use super::server_full::{refuse, refuse_now};
 use super::unauthenticated::{UnauthenticatedConnection, UnauthenticatedConnections};
 use super::websocket_budget::WebSocketBudget;
-use super::{App, Setup, page, routes};
+use super::{App, Setup, routes, web_page};
 
 /// The largest request head, in bytes.
 const HEAD: usize = 16 << 10;
@@ -147,7 +147,7 @@ impl Listening {
     /// A ticket with which one browser signs in as the operator within 30 s; nothing if the server needs no
     /// tokens.
     pub fn sign_in(&self) -> Option<String> {
-        page::ticket(&self.app)
+        web_page::ticket(&self.app)
     }
 
     /// Accepts no more clients, tells the connected ones, and waits a short time for them.
@@ -232,7 +232,7 @@ impl Doors {
                 drop(turn);
             });
         } else if tls.is_none() {
-            dismiss(&stream);
+            refuse_now(&stream);
         }
     }
 

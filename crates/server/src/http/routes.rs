@@ -11,7 +11,7 @@ use http::Method;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::problem::Problem;
-use super::{App, auth, board, events, inbox, metrics, openapi, page, rest, socket};
+use super::{App, auth, board, events, inbox, metrics, openapi, rest, socket, web_page};
 use crate::tokens::Scope;
 
 pub(super) struct Place {
@@ -135,7 +135,7 @@ pub(super) const PLACES: &[Place] = &[
     },
     Place {
         path: "/",
-        methods: || get(page::page),
+        methods: || get(web_page::page),
         acts: &[Act {
             gives: Gives::Text("text/html"),
             ..act("get", "getPage", None, "The web page")
@@ -143,7 +143,7 @@ pub(super) const PLACES: &[Place] = &[
     },
     Place {
         path: "/page.js",
-        methods: || get(page::script),
+        methods: || get(web_page::script),
         acts: &[Act {
             gives: Gives::Text("text/javascript"),
             ..act("get", "getPageScript", None, "The script of the web page")
@@ -151,7 +151,7 @@ pub(super) const PLACES: &[Place] = &[
     },
     Place {
         path: "/page.css",
-        methods: || get(page::style),
+        methods: || get(web_page::style),
         acts: &[Act {
             gives: Gives::Text("text/css"),
             ..act("get", "getPageStyle", None, "The style sheet of the web page")
@@ -159,10 +159,10 @@ pub(super) const PLACES: &[Place] = &[
     },
     Place {
         path: "/v1/sign-in",
-        methods: || post(page::sign_in),
+        methods: || post(web_page::sign_in),
         acts: &[Act {
-            body: Some(of::<page::SignIn>),
-            gives: Gives::Json(of::<page::SignedIn>),
+            body: Some(of::<web_page::SignIn>),
+            gives: Gives::Json(of::<web_page::SignedIn>),
             ..act(
                 "post",
                 "signIn",

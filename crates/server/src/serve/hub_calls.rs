@@ -10,7 +10,7 @@ use agentwire_sessions::hub::Begun;
 use agentwire_sessions::store::Filter;
 use agentwire_sessions::{Hub, SessionHandle};
 
-use crate::pages::{self, Page, Paged};
+use crate::event_pages::{self, FilledPage, PageBuilder};
 use crate::read_budget::ReadShares;
 
 pub(super) struct FinishedCall {
@@ -134,9 +134,9 @@ pub(super) async fn events(
     after: u64,
     limit: usize,
 ) -> FinishedCall {
-    let page = Page::new(&hub, "[", limit);
-    match pages::read(&hub, &session, after, page, Profile::Full, ready(())).await {
-        Ok(Paged { page, next, resume, .. }) => {
+    let page = PageBuilder::new(&hub, "[", limit);
+    match event_pages::read(&hub, &session, after, page, Profile::Full, ready(())).await {
+        Ok(FilledPage { page, next, resume, .. }) => {
             let (mut text, shares) = page.into_parts();
             text.push(']');
             let reply = Reply::Events { events: Json::trusted(text), next, resume };

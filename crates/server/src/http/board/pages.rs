@@ -13,10 +13,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::sessions::{Position, STRIDE};
+use crate::event_pages::PageBuilder;
 use crate::http::App;
 use crate::http::body::{At, json_text, query};
 use crate::http::rest::{Answer, page_size, session_id};
-use crate::pages::Page;
 
 const PAGE: usize = 100;
 const PAGE_LIMIT: usize = 1000;
@@ -67,7 +67,7 @@ pub(in crate::http) async fn events(
     let EventsQuery { offset, limit } = query(&uri)?;
     let limit = page_size(limit.as_deref(), PAGE, PAGE_LIMIT)?;
     let session = app.hub().summary(&session_id(&id)?).await?;
-    let mut page = Page::new(app.hub(), r#"{"events":["#, limit);
+    let mut page = PageBuilder::new(app.hub(), r#"{"events":["#, limit);
     let mut position = app.board_sessions.position_before(&session, offset);
     let mut stored_count = position.count;
     let mut cursor = app.hub().follow(&session.id, position.seq);
@@ -116,7 +116,7 @@ pub(in crate::http) async fn events(
             // itself holds.
             page.close();
         } else if page.count() > before {
-            page.keep(&batch);
+            page.hold_shares(&batch);
         }
     }
     app.board_sessions.store_position(&session, &position, true);

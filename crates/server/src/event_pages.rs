@@ -20,7 +20,7 @@ const PAGE_BYTES: usize = 8 << 20;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A page that is being filled: the items of a JSON array.
-pub(crate) struct Page {
+pub(crate) struct PageBuilder {
     text: String,
     count: usize,
     limit: usize,
@@ -29,7 +29,7 @@ pub(crate) struct Page {
     budget: Budget,
 }
 
-impl Page {
+impl PageBuilder {
     /// An empty page for up to `limit` events; `text` is what comes before them.
     pub(crate) fn new(hub: &Hub, text: &str, limit: usize) -> Self {
         Self {
@@ -76,7 +76,7 @@ impl Page {
     }
 
     /// Holds the share of these events as long as the page.
-    pub(crate) fn keep(&mut self, batch: &Batch) {
+    pub(crate) fn hold_shares(&mut self, batch: &Batch) {
         self.shares.add(batch);
     }
 
@@ -92,14 +92,14 @@ impl Page {
     }
 }
 
-pub(crate) struct Paged {
-    pub(crate) page: Page,
+pub(crate) struct FilledPage {
+    pub(crate) page: PageBuilder,
     /// The last event that was read.
     pub(crate) next: u64,
     /// The last event in the log.
     pub(crate) last: u64,
     /// There are no more events, and there never will be.
-    pub(crate) is_over: bool,
+    pub(crate) is_ended: bool,
     pub(crate) resume: Resume,
 }
 
@@ -109,14 +109,14 @@ pub(crate) async fn read(
     hub: &Hub,
     id: &SessionId,
     after: u64,
-    mut page: Page,
+    mut page: PageBuilder,
     profile: Profile,
     patience: impl Future<Output = ()>,
-) -> Result<Paged, GatewayError> {
+) -> Result<FilledPage, GatewayError> {
     let summary = hub.summary(id).await?;
     let (resume, after) = Resume::of(after, summary.last_seq);
     let mut events = hub.follow(id, after);
-    let (mut next, mut is_over) = (after, false);
+    let (mut next, mut is_ended) = (after, false);
     tokio::pin!(patience);
     'page: while !page.is_full() {
         let batch = match events.position() < summary.last_seq {
@@ -134,18 +134,18 @@ pub(crate) async fn read(
         let batch = match batch {
             Ok(Some(batch)) => batch,
             Ok(None) => {
-                is_over = true;
+                is_ended = true;
                 break;
             }
             // The events so far make a page.
             Err(StoreError::Busy(_)) if page.count() > 0 => break,
             Err(error) => return Err(Hub::storage_error(&error)),
         };
-        let mut is_kept = false;
+        let mut is_held = false;
         for (seq, line) in batch.events() {
             let before = page.count();
             let has_room = blocking_if_long(line.len(), || {
-                shown(profile, line).is_none_or(|event| page.push(&event))
+                in_profile(profile, line).is_none_or(|event| page.push(&event))
             });
             if !has_room {
                 break 'page;
@@ -153,9 +153,9 @@ pub(crate) async fn read(
             next = seq;
             // Events that are not shown must hold no share, because the page may have to wait for the next
             // ones.
-            if page.count() > before && !is_kept {
-                page.keep(&batch);
-                is_kept = true;
+            if page.count() > before && !is_held {
+                page.hold_shares(&batch);
+                is_held = true;
             }
             if page.is_full() {
                 break;
@@ -163,12 +163,12 @@ pub(crate) async fn read(
         }
     }
     let last = summary.last_seq.max(next);
-    is_over |= summary.state == SessionState::Ended && next >= summary.last_seq;
-    Ok(Paged { page, next, last, is_over, resume })
+    is_ended |= summary.state == SessionState::Ended && next >= summary.last_seq;
+    Ok(FilledPage { page, next, last, is_ended, resume })
 }
 
 /// The event in this profile, or nothing if the profile omits it.
-pub(crate) fn shown(profile: Profile, line: &[u8]) -> Option<Cow<'_, str>> {
+pub(crate) fn in_profile(profile: Profile, line: &[u8]) -> Option<Cow<'_, str>> {
     let text = std::str::from_utf8(line).ok()?;
     match profile {
         Profile::Full => Some(text.into()),
