@@ -37,7 +37,7 @@ use self::metrics::Traffic;
 use crate::tokens::{Caller, Tickets};
 use crate::traces::Spans;
 
-pub use self::listen::{Listener, Listening};
+pub use self::listen::{Listener, RunningServer};
 pub use self::listen_policy::{CONNECTIONS, ListenPolicy, PublicUrl};
 pub use self::openapi::openapi;
 pub use self::tls::Tls;
@@ -52,10 +52,10 @@ pub struct Setup {
     pub prices: BTreeMap<String, Price>,
     /// Statistics of trace spans, if tracing is on.
     pub spans: Option<Arc<Spans>>,
-    pub agents: Box<dyn Fn() -> Looking + Send + Sync>,
+    pub agents: Box<dyn Fn() -> AgentsFuture + Send + Sync>,
 }
 
-pub type Looking = Pin<Box<dyn Future<Output = Json<'static>> + Send>>;
+pub type AgentsFuture = Pin<Box<dyn Future<Output = Json<'static>> + Send>>;
 
 /// The state that every request sees.
 #[derive(Clone)]
@@ -73,7 +73,7 @@ pub(crate) struct Shared {
     /// Tickets with which the operator's own browser signs in.
     pub(crate) sign_ins: Tickets,
     pub(crate) started: Instant,
-    pub(crate) began: SystemTime,
+    pub(crate) started_at: SystemTime,
     pub(crate) traffic: Arc<Traffic>,
     /// The installed agents, and when they were looked up.
     pub(crate) agents: tokio::sync::Mutex<Option<(Instant, Json<'static>)>>,
@@ -104,7 +104,7 @@ impl App {
             tickets: Tickets::default(),
             sign_ins: Tickets::default(),
             started: Instant::now(),
-            began: SystemTime::now(),
+            started_at: SystemTime::now(),
             traffic: Arc::new(Traffic::new()),
             agents: tokio::sync::Mutex::default(),
             stopping,
@@ -120,7 +120,7 @@ impl App {
     }
 
     /// Whether a connected client may stay.
-    pub(crate) fn keeps(&self, caller: &Caller) -> bool {
+    pub(crate) fn allows(&self, caller: &Caller) -> bool {
         self.policy.tokens.as_ref().is_none_or(|tokens| tokens.knows(caller))
     }
 

@@ -162,12 +162,16 @@ const HEADERS: [(HeaderName, &str); 4] = [
 ];
 
 /// Checks every request before it is routed.
-pub(super) async fn door(State(app): State<App>, mut request: Request, next: Next) -> Response {
-    let mut response = match let_in(&app, &request) {
+pub(super) async fn authenticate(
+    State(app): State<App>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let mut response = match check_request(&app, &request) {
         Ok(caller) => {
-            let is_known = app.policy.tokens.is_none() || !caller.id().is_empty();
+            let is_authenticated = app.policy.tokens.is_none() || !caller.id().is_empty();
             if let Some(pending) =
-                request.extensions().get::<UnauthenticatedConnection>().filter(|_| is_known)
+                request.extensions().get::<UnauthenticatedConnection>().filter(|_| is_authenticated)
             {
                 pending.authenticated();
             }
@@ -191,7 +195,7 @@ pub(super) async fn door(State(app): State<App>, mut request: Request, next: Nex
     response
 }
 
-fn let_in(app: &App, request: &Request) -> Result<Caller, Problem> {
+fn check_request(app: &App, request: &Request) -> Result<Caller, Problem> {
     let (headers, uri) = (request.headers(), request.uri());
     app.hosts.check(uri, headers)?;
     let is_page = app.is_main && matches!(uri.path(), "/" | "/healthz");
@@ -205,7 +209,7 @@ fn let_in(app: &App, request: &Request) -> Result<Caller, Problem> {
                 true => routes::is_socket(uri.path()),
                 false => uri.path() == "/",
             };
-            known(app, tokens, credential(request.method(), is_socket, headers)?)?
+            caller_of(app, tokens, credential(request.method(), is_socket, headers)?)?
         }
     };
     let name = uri.path().rsplit('/').next().unwrap_or_default();
@@ -215,7 +219,7 @@ fn let_in(app: &App, request: &Request) -> Result<Caller, Problem> {
     Ok(caller)
 }
 
-fn known(app: &App, tokens: &Tokens, with: Option<Credential<'_>>) -> Result<Caller, Problem> {
+fn caller_of(app: &App, tokens: &Tokens, with: Option<Credential<'_>>) -> Result<Caller, Problem> {
     match with {
         Some(Credential::Token(token)) => {
             tokens.caller(token).ok_or_else(|| Problem::unauthorized("unknown token"))

@@ -22,9 +22,9 @@ use http::{HeaderMap, StatusCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::body::{At, LARGE, Taken, json, object, unread};
+use super::body::{LARGE, PathParam, ReadBody, discard, json, object};
 use super::problem::Problem;
-use super::rest::{Answer, end, key, session_id};
+use super::rest::{HttpResult, end, key, session_id};
 use super::{App, authorization};
 use crate::tokens::{Caller, Scope};
 
@@ -66,7 +66,7 @@ pub(super) struct BoardSession {
 }
 
 impl BoardSession {
-    async fn answer(app: &App, id: &SessionId) -> Answer {
+    async fn answer(app: &App, id: &SessionId) -> HttpResult {
         let record = app.hub().record(id).await?;
         // A board session's end is reported by its events; the last one arrives when the session ends.
         let is_ended = record.summary.state == SessionState::Ended || !app.board_sessions.owns(id);
@@ -90,10 +90,10 @@ pub(super) async fn create(
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
     body: Body,
-) -> Answer {
+) -> HttpResult {
     authorization::need(&caller, Scope::Drive)?;
     let key = key(&headers, &format!("board/{}", caller.id()))?;
-    let Taken { value, share } = object(&app, body, LARGE).await?;
+    let ReadBody { value, share } = object(&app, body, LARGE).await?;
     let BoardSessionRequest { agent_id, project_id, prompt } = value;
     let agent: AgentType = Json::of(&agent_id).read().map_err(|_| {
         Problem::invalid(format!(
@@ -167,7 +167,7 @@ async fn end_after_turn(app: App, session: SessionHandle) {
 }
 
 /// `GET /api/sessions/{id}`
-pub(super) async fn show(State(app): State<App>, At(id): At<String>) -> Answer {
+pub(super) async fn show(State(app): State<App>, PathParam(id): PathParam<String>) -> HttpResult {
     BoardSession::answer(&app, &session_id(&id)?).await
 }
 
@@ -175,11 +175,11 @@ pub(super) async fn show(State(app): State<App>, At(id): At<String>) -> Answer {
 pub(super) async fn cancel(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    At(id): At<String>,
+    PathParam(id): PathParam<String>,
     body: Body,
-) -> Answer {
+) -> HttpResult {
     authorization::need(&caller, Scope::Drive)?;
-    unread(&app, body).await;
+    discard(&app, body).await;
     let id = session_id(&id)?;
     end(&app, &id).await?;
     BoardSession::answer(&app, &id).await

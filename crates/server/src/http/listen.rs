@@ -22,7 +22,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::idle_timeout::{Hold, IDLE, Timed};
+use super::idle_timeout::{ConnectionHold, IDLE, IdleTimeout};
 use super::listen_policy::ListenPolicy;
 use super::metrics::Traffic;
 use super::server_full::{refuse, refuse_now};
@@ -56,7 +56,7 @@ pub struct Listener {
     policy: ListenPolicy,
 }
 
-pub struct Listening {
+pub struct RunningServer {
     app: App,
     stopping: CancellationToken,
     connections: TaskTracker,
@@ -87,7 +87,7 @@ impl Listener {
         self.insights.as_ref().map(TcpListener::local_addr).transpose()
     }
 
-    pub fn serve(self, setup: Setup) -> io::Result<Listening> {
+    pub fn serve(self, setup: Setup) -> io::Result<RunningServer> {
         let stopping = CancellationToken::new();
         let connections = TaskTracker::new();
         let places = places(self.policy.connections);
@@ -98,7 +98,7 @@ impl Listener {
         let at = self.http()?;
         let tls = self.policy.tls.as_ref().map(|tls| tls.acceptor.clone());
         let app = App::new(setup, self.policy, at, stopping.clone());
-        let doors = |listener, router, is_insights| Doors {
+        let acceptor = |listener, router, is_insights| Acceptor {
             listener,
             router,
             tls: tls.clone(),
@@ -115,10 +115,10 @@ impl Listener {
         };
         if let Some(listener) = self.insights {
             let app = app.at(listener.local_addr()?);
-            connections.spawn(doors(listener, routes::insights(app), true).accept());
+            connections.spawn(acceptor(listener, routes::insights(app), true).accept());
         }
-        connections.spawn(doors(self.http, routes::main(app.clone()), false).accept());
-        Ok(Listening { app, stopping, connections })
+        connections.spawn(acceptor(self.http, routes::main(app.clone()), false).accept());
+        Ok(RunningServer { app, stopping, connections })
     }
 }
 
@@ -143,7 +143,7 @@ fn spare() -> Option<File> {
     File::open("/dev/null").ok()
 }
 
-impl Listening {
+impl RunningServer {
     /// A ticket with which one browser signs in as the operator within 30 s; nothing if the server needs no
     /// tokens.
     pub fn sign_in(&self) -> Option<String> {
@@ -158,7 +158,7 @@ impl Listening {
     }
 }
 
-struct Doors {
+struct Acceptor {
     listener: TcpListener,
     router: Router,
     tls: Option<TlsAcceptor>,
@@ -174,7 +174,7 @@ struct Doors {
     is_insights: bool,
 }
 
-impl Doors {
+impl Acceptor {
     async fn accept(mut self) {
         loop {
             let accepted = tokio::select! {
@@ -183,7 +183,7 @@ impl Doors {
                 accepted = self.listener.accept() => accepted,
             };
             match accepted {
-                Ok((stream, _)) => self.welcome(stream),
+                Ok((stream, _)) => self.admit(stream),
                 // The client is already gone.
                 Err(error) if is_of_client(&error) => {}
                 Err(error) => {
@@ -194,7 +194,7 @@ impl Doors {
         }
     }
 
-    fn welcome(&self, stream: TcpStream) {
+    fn admit(&self, stream: TcpStream) {
         let _ = stream.set_nodelay(true);
         // A client that vanished acknowledges nothing.
         let idle = u32::try_from(IDLE.as_millis()).unwrap_or(u32::MAX);
@@ -218,8 +218,9 @@ impl Doors {
                 };
                 match place {
                     Ok(Ok(place)) => {
-                        let hold = Hold::new(place, token, connected, readers);
-                        greet(stream, tls, hold, (router, pending, budget), stopping).await;
+                        let hold = ConnectionHold::new(place, token, connected, readers);
+                        start_connection(stream, tls, hold, (router, pending, budget), stopping)
+                            .await;
                     }
                     Ok(Err(_)) | Err(_) => refuse(stream, tls).await,
                 }
@@ -260,34 +261,34 @@ fn is_of_client(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
-async fn greet(
+async fn start_connection(
     stream: TcpStream,
     tls: Option<TlsAcceptor>,
-    hold: Hold,
+    hold: ConnectionHold,
     (router, pending, budget): (Router, UnauthenticatedConnection, WebSocketBudget),
     stopping: CancellationToken,
 ) {
     let Some(tls) = tls else {
-        let stream = Timed::new(stream, hold, budget.clone());
-        return converse(stream, router, (pending, budget), stopping).await;
+        let stream = IdleTimeout::new(stream, hold, budget.clone());
+        return serve_http(stream, router, (pending, budget), stopping).await;
     };
-    let shaken = tokio::select! {
+    let handshake = tokio::select! {
         () = stopping.cancelled() => return,
         () = pending.disconnected() => return,
-        shaken = tokio::time::timeout(HEAD_TIME, tls.accept(stream)) => shaken,
+        handshake = tokio::time::timeout(HEAD_TIME, tls.accept(stream)) => handshake,
     };
-    match shaken {
+    match handshake {
         Ok(Ok(stream)) => {
-            let stream = Timed::new(stream, hold, budget.clone());
-            converse(stream, router, (pending, budget), stopping).await;
+            let stream = IdleTimeout::new(stream, hold, budget.clone());
+            serve_http(stream, router, (pending, budget), stopping).await;
         }
         Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
         Err(_) => tracing::debug!("TLS handshake timed out"),
     }
 }
 
-async fn converse<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
-    stream: Timed<S>,
+async fn serve_http<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    stream: IdleTimeout<S>,
     router: Router,
     (pending, budget): (UnauthenticatedConnection, WebSocketBudget),
     stopping: CancellationToken,
@@ -296,7 +297,10 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME)
         .max_buf_size(HEAD)
-        .serve_connection(TokioIo::new(stream), Introduced::new(router, pending.clone(), budget))
+        .serve_connection(
+            TokioIo::new(stream),
+            ConnectionService::new(router, pending.clone(), budget),
+        )
         .with_upgrades();
     tokio::pin!(connection);
     let ended = tokio::select! {
@@ -316,19 +320,19 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
 }
 
 /// The routes for one connection: each request carries its authentication state and its budget.
-struct Introduced {
+struct ConnectionService {
     routes: TowerToHyperService<Router>,
     pending: UnauthenticatedConnection,
     budget: WebSocketBudget,
 }
 
-impl Introduced {
+impl ConnectionService {
     fn new(router: Router, pending: UnauthenticatedConnection, budget: WebSocketBudget) -> Self {
         Self { routes: TowerToHyperService::new(router), pending, budget }
     }
 }
 
-impl Service<Request<Incoming>> for Introduced {
+impl Service<Request<Incoming>> for ConnectionService {
     type Response = <TowerToHyperService<Router> as Service<Request<Incoming>>>::Response;
     type Error = <TowerToHyperService<Router> as Service<Request<Incoming>>>::Error;
     type Future = <TowerToHyperService<Router> as Service<Request<Incoming>>>::Future;

@@ -21,11 +21,11 @@ use http::Uri;
 use serde::Deserialize;
 use tokio::sync::mpsc;
 
-use super::body::{At, query};
-use super::events::note;
+use super::body::{PathParam, query};
+use super::events::add_resume_header;
 use super::metrics::Wire;
 use super::problem::Problem;
-use super::rest::{Answer, session_id};
+use super::rest::{HttpResult, session_id};
 use super::websocket_budget::{self, WebSocketBudget};
 use super::{App, auth, authorization};
 use crate::connection::{Connection, Farewell, Incoming, LINE_LIMIT, Outgoing};
@@ -62,16 +62,16 @@ pub(super) async fn unified(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Extension(budget): Extension<WebSocketBudget>,
-    At(id): At<String>,
+    PathParam(id): PathParam<String>,
     uri: Uri,
     upgrade: Upgrade,
-) -> Answer {
+) -> HttpResult {
     let WatchQuery { after, profile } = query(&uri)?;
     let id = session_id(&id)?;
     let last = app.hub().summary(&id).await?.last_seq;
     let front = Unified::watching(id, after, last, profile);
     let mut response = serve_front(app, caller, Wire::Unified, front, (upgraded(upgrade)?, budget));
-    note(&mut response, Resume::of(after, last).0);
+    add_resume_header(&mut response, Resume::of(after, last).0);
     Ok(response)
 }
 
@@ -81,7 +81,7 @@ pub(super) async fn rpc(
     Extension(caller): Extension<Caller>,
     Extension(budget): Extension<WebSocketBudget>,
     upgrade: Upgrade,
-) -> Answer {
+) -> HttpResult {
     let front = JsonRpc::new(app.setup.agent);
     Ok(serve_front(app, caller, Wire::Rpc, front, (upgraded(upgrade)?, budget)))
 }
@@ -92,7 +92,7 @@ pub(super) async fn insights(
     Extension(caller): Extension<Caller>,
     Extension(budget): Extension<WebSocketBudget>,
     upgrade: Upgrade,
-) -> Answer {
+) -> HttpResult {
     let front = Insights::new(app.setup.agent, app.setup.prices.clone());
     Ok(serve_front(app, caller, Wire::Insights, front, (upgraded(upgrade)?, budget)))
 }
@@ -102,9 +102,9 @@ pub(super) async fn board(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Extension(budget): Extension<WebSocketBudget>,
-    At(id): At<String>,
+    PathParam(id): PathParam<String>,
     upgrade: Upgrade,
-) -> Answer {
+) -> HttpResult {
     let id = session_id(&id)?;
     app.hub().summary(&id).await?;
     let front = Watcher::new(id.clone(), app.board_sessions.owns(&id));
@@ -147,7 +147,7 @@ fn serve_front(
     };
     budget.start_frames(longest);
     bounded(upgrade, longest).on_upgrade(move |socket| async move {
-        let may = |ask: &Ask| match app.keeps(&caller) {
+        let may = |ask: &Ask| match app.allows(&caller) {
             true => authorization::check(&caller, ask),
             false => Err(GatewayError::new(ErrorCode::Unauthorized, REVOKED.1)),
         };
@@ -215,7 +215,7 @@ fn connect(socket: WebSocket, app: App, caller: Caller, budget: WebSocketBudget)
             let bytes = tokio::select! {
                 bytes = lines.take() => bytes,
                 _ = beat.tick() => {
-                    if !app.keeps(&caller) {
+                    if !app.allows(&caller) {
                         let _ = sink.send(closing(REVOKED)).await;
                         break;
                     }

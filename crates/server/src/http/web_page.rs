@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::App;
 use super::body::{json, object};
 use super::problem::Problem;
-use super::rest::Answer;
+use super::rest::HttpResult;
 use crate::tokens::{Caller, Scope};
 
 /// Only this server's own code runs, and it can connect only to this server.
@@ -71,7 +71,7 @@ pub(super) fn ticket(app: &App) -> Option<String> {
 }
 
 /// `POST /v1/sign-in`
-pub(super) async fn sign_in(State(app): State<App>, body: Body) -> Answer {
+pub(super) async fn sign_in(State(app): State<App>, body: Body) -> HttpResult {
     let Some(tokens) = &app.policy.tokens else {
         return Err(Problem::invalid("this server needs no token"));
     };

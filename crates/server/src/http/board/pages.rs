@@ -15,8 +15,8 @@ use serde::Deserialize;
 use super::sessions::{Position, STRIDE};
 use crate::event_pages::PageBuilder;
 use crate::http::App;
-use crate::http::body::{At, json_text, query};
-use crate::http::rest::{Answer, page_size, session_id};
+use crate::http::body::{PathParam, json_text, query};
+use crate::http::rest::{HttpResult, page_size, session_id};
 
 const PAGE: usize = 100;
 const PAGE_LIMIT: usize = 1000;
@@ -61,9 +61,9 @@ struct BoardEvent {
 /// `GET /api/sessions/{id}/events`
 pub(in crate::http) async fn events(
     State(app): State<App>,
-    At(id): At<String>,
+    PathParam(id): PathParam<String>,
     uri: Uri,
-) -> Answer {
+) -> HttpResult {
     let EventsQuery { offset, limit } = query(&uri)?;
     let limit = page_size(limit.as_deref(), PAGE, PAGE_LIMIT)?;
     let session = app.hub().summary(&session_id(&id)?).await?;
