@@ -35,7 +35,7 @@ use tokio_util::sync::CancellationToken;
 use self::auth::Hosts;
 use self::metrics::Traffic;
 use crate::tokens::{Caller, Tickets};
-use crate::traces::Spans;
+use crate::traces::SpanCounts;
 
 pub use self::listen::{Listener, RunningServer};
 pub use self::listen_policy::{CONNECTIONS, ListenPolicy, PublicUrl};
@@ -51,7 +51,7 @@ pub struct Setup {
     pub directory: PathBuf,
     pub prices: BTreeMap<String, Price>,
     /// Statistics of trace spans, if tracing is on.
-    pub spans: Option<Arc<Spans>>,
+    pub spans: Option<Arc<SpanCounts>>,
     pub agents: Box<dyn Fn() -> AgentsFuture + Send + Sync>,
 }
 
