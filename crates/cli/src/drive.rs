@@ -18,13 +18,13 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use self::mode::Mode;
 use self::requests::OpenRequest;
-use self::signals::Caught;
+use self::signals::CaughtSignal;
 pub(crate) use self::signals::Signals;
 use crate::commands::logs::read;
 use crate::failure::Failure;
 use crate::format;
 use crate::screen::Screen;
-use crate::source::{Events, Seen};
+use crate::source::{EventUpdate, Events};
 use crate::terminal::{Terminal, Typed};
 use crate::view::dialog::{Dialog, Reading};
 
@@ -47,11 +47,11 @@ pub(crate) struct Drive {
     terminal: Option<Terminal>,
     open: Vec<OpenRequest>,
     dialog: Option<Dialog>,
-    replies: mpsc::Receiver<SentAnswer>,
-    reply: mpsc::Sender<SentAnswer>,
+    replies: mpsc::Receiver<CommandReply>,
+    reply: mpsc::Sender<CommandReply>,
     /// Names of running subagents, by id.
     agents: BTreeMap<String, String>,
-    turn: Turn,
+    turn: TurnState,
     session_failed: bool,
     /// The agent never started a session.
     never_started: bool,
@@ -62,17 +62,17 @@ pub(crate) struct Drive {
     /// A request was denied because there was no one to ask.
     denied: bool,
     is_unread: bool,
-    is_left: bool,
+    has_detached: bool,
 }
 
-pub(crate) struct Ended {
+pub(crate) struct DriveResult {
     pub(crate) verdict: Result<(), Failure>,
     /// The user left before the end.
-    pub(crate) is_hasty: bool,
+    pub(crate) left_early: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Turn {
+enum TurnState {
     None,
     Running,
     Completed,
@@ -80,7 +80,7 @@ enum Turn {
 }
 
 /// The reply to a command, and the request that the command settles, if any.
-struct SentAnswer {
+struct CommandReply {
     request: Option<String>,
     result: Result<Json<'static>, GatewayError>,
 }
@@ -102,7 +102,7 @@ impl Drive {
             replies,
             reply,
             agents: BTreeMap::new(),
-            turn: Turn::None,
+            turn: TurnState::None,
             session_failed: false,
             never_started: false,
             interrupts: 0,
@@ -111,7 +111,7 @@ impl Drive {
             stop_at: None,
             denied: false,
             is_unread: false,
-            is_left: false,
+            has_detached: false,
         }
     }
 
@@ -140,10 +140,10 @@ impl Drive {
     }
 
     /// Runs until everything is shown.
-    pub(crate) async fn run(mut self) -> Ended {
+    pub(crate) async fn run(mut self) -> DriveResult {
         match self.show().await {
-            Ok(is_hasty) => Ended { verdict: self.finish(is_hasty).await, is_hasty },
-            Err(failure) => Ended { verdict: Err(failure), is_hasty: false },
+            Ok(left_early) => DriveResult { verdict: self.finish(left_early).await, left_early },
+            Err(failure) => DriveResult { verdict: Err(failure), left_early: false },
         }
     }
 
@@ -151,17 +151,17 @@ impl Drive {
     async fn show(&mut self) -> Result<bool, Failure> {
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        while !self.is_left {
+        while !self.has_detached {
             let waits = self.waits_for_keys();
             tokio::select! {
                 biased;
-                caught = self.signals.next() => if self.caught(caught) { return Ok(true) },
+                caught = self.signals.next() => if self.handle_signal(caught) { return Ok(true) },
                 Some(reply) = self.replies.recv() => self.replied(reply),
                 handed = self.screen.hand_over() => if handed.is_err() { self.unread() },
                 typed = typed(&mut self.terminal), if waits => self.typed(&typed),
                 seen = self.events.next(), if self.screen.is_idle() && !self.is_typing() => {
                     match seen? {
-                        Some(seen) => if self.see(seen).await? { return Ok(false) },
+                        Some(seen) => if self.handle_update(seen).await? { return Ok(false) },
                         None => return Ok(false),
                     }
                 }
@@ -173,14 +173,14 @@ impl Drive {
     }
 
     /// Shows the events; whether the goal is reached.
-    async fn see(&mut self, seen: Seen) -> Result<bool, Failure> {
+    async fn handle_update(&mut self, seen: EventUpdate) -> Result<bool, Failure> {
         match seen {
-            Seen::Events(batch) => self.batch(&batch).await,
-            Seen::Lost(why) => {
+            EventUpdate::Events(batch) => self.batch(&batch).await,
+            EventUpdate::Lost(why) => {
                 self.screen.remark(&format!("{why}; reconnecting"));
                 Ok(false)
             }
-            Seen::Back => {
+            EventUpdate::Back => {
                 self.screen.remark("reconnected");
                 Ok(false)
             }
@@ -202,13 +202,13 @@ impl Drive {
             Mode::Watch => Ok(false),
             Mode::Run(_) => {
                 if !self.is_stopping {
-                    self.look_for_the_end().await;
+                    self.stop_if_done().await;
                 }
                 Ok(false)
             }
             Mode::Answer(answering) => {
-                let is_over = matches!(self.turn, Turn::Completed | Turn::Failed(_));
-                Ok(is_over && answering.is_done(self.shown).await?)
+                let is_ended = matches!(self.turn, TurnState::Completed | TurnState::Failed(_));
+                Ok(is_ended && answering.is_done(self.shown).await?)
             }
         }
     }
@@ -217,12 +217,12 @@ impl Drive {
         self.mode.note(&event.kind);
         match &event.kind {
             EventKind::TurnStarted(_) => {
-                self.turn = Turn::Running;
+                self.turn = TurnState::Running;
                 self.stop_at = None;
             }
-            EventKind::TurnCompleted(_) => self.turn = Turn::Completed,
+            EventKind::TurnCompleted(_) => self.turn = TurnState::Completed,
             EventKind::TurnFailed(turn) => {
-                self.turn = Turn::Failed(turn.reason);
+                self.turn = TurnState::Failed(turn.reason);
                 let name = turn.error_type.as_ref();
                 self.never_started =
                     name.is_some_and(|name| *name == *ErrorCode::StartFailed.as_str());
@@ -239,7 +239,7 @@ impl Drive {
             }
             EventKind::AgentFinished(_) => {
                 self.agents.remove(&*event.agent_id.decode());
-                let is_last = self.agents.is_empty() && self.turn != Turn::Running;
+                let is_last = self.agents.is_empty() && self.turn != TurnState::Running;
                 self.stop_at = is_last.then(|| Instant::now() + AFTERTHOUGHT);
             }
             EventKind::RequestRaised(request) => {
@@ -267,9 +267,9 @@ impl Drive {
     }
 
     /// Whether to quit at once.
-    fn caught(&mut self, caught: Caught) -> bool {
+    fn handle_signal(&mut self, caught: CaughtSignal) -> bool {
         match caught {
-            Caught::Interrupt => {
+            CaughtSignal::Interrupt => {
                 self.interrupts += 1;
                 match self.interrupts {
                     _ if !self.runs() => return true,
@@ -282,7 +282,7 @@ impl Drive {
                     _ => return true,
                 }
             }
-            Caught::Terminate => {
+            CaughtSignal::Terminate => {
                 self.interrupts += 1;
                 self.terminations += 1;
                 self.drop_question();
@@ -292,8 +292,8 @@ impl Drive {
                 self.stop();
                 return self.terminations > 1;
             }
-            Caught::Continue => self.ask_again(),
-            Caught::Resize => self.screen.resized(),
+            CaughtSignal::Continue => self.ask_again(),
+            CaughtSignal::Resize => self.screen.resized(),
         }
         false
     }
@@ -319,7 +319,7 @@ impl Drive {
         self.is_unread = true;
         match self.mode {
             Mode::Run(_) => self.stop(),
-            Mode::Watch | Mode::Answer(_) => self.is_left = true,
+            Mode::Watch | Mode::Answer(_) => self.has_detached = true,
         }
     }
 
@@ -329,7 +329,7 @@ impl Drive {
         let reply = self.reply.clone();
         tokio::spawn(async move {
             let result = sent.await;
-            let _ = reply.send(SentAnswer { request, result }).await;
+            let _ = reply.send(CommandReply { request, result }).await;
         });
     }
 
@@ -339,12 +339,13 @@ impl Drive {
 
     fn is_busy(&self) -> bool {
         match (self.turn, &self.mode) {
-            (Turn::Running, _) => true,
-            (Turn::None, Mode::Run(_)) => true,
-            (Turn::Completed | Turn::Failed(_), Mode::Run(_)) => !self.agents.is_empty(),
-            (Turn::None | Turn::Completed | Turn::Failed(_), Mode::Watch | Mode::Answer(_)) => {
-                false
-            }
+            (TurnState::Running, _) => true,
+            (TurnState::None, Mode::Run(_)) => true,
+            (TurnState::Completed | TurnState::Failed(_), Mode::Run(_)) => !self.agents.is_empty(),
+            (
+                TurnState::None | TurnState::Completed | TurnState::Failed(_),
+                Mode::Watch | Mode::Answer(_),
+            ) => false,
         }
     }
 

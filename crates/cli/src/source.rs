@@ -12,8 +12,8 @@ use agentwire_sessions::Hub;
 use agentwire_sessions::settings::StoreKind;
 use agentwire_sessions::store::Filter;
 
-pub(crate) use self::control::Reach;
-pub(crate) use self::events::{Events, Seen};
+pub(crate) use self::control::ControlPath;
+pub(crate) use self::events::{EventUpdate, Events};
 use crate::args::{At, Global};
 use crate::failure::Failure;
 use crate::remote::{self, Local};
@@ -123,7 +123,7 @@ impl Source {
     ) -> Result<Option<Json<'static>>, Failure> {
         let after = seq.saturating_sub(1);
         let mut events = self.events(id, after, false).await?;
-        let Some(Seen::Events(batch)) = events.next().await? else { return Ok(None) };
+        let Some(EventUpdate::Events(batch)) = events.next().await? else { return Ok(None) };
         let line = batch.events().find(|(at, _)| *at == seq).map(|(_, line)| line);
         let text = line.and_then(|line| std::str::from_utf8(line).ok());
         Ok(text.map(|text| Json::trusted(text).into_owned()))

@@ -24,7 +24,7 @@ use jiff::Timestamp;
 
 pub(crate) use self::layout::Style;
 use self::layout::{Ink, Page, Section};
-use self::state::State;
+use self::state::ViewState;
 pub(crate) use self::state::about;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,12 +43,12 @@ pub(crate) struct View {
     page: Page,
     lens: Lens,
     shows_prompts: bool,
-    state: State,
+    state: ViewState,
 }
 
 impl View {
     pub(crate) fn new(style: Style, lens: Lens) -> Self {
-        Self { page: Page::new(style), lens, shows_prompts: false, state: State::default() }
+        Self { page: Page::new(style), lens, shows_prompts: false, state: ViewState::default() }
     }
 
     /// Also shows prompts, for logs. On `run` the user has just typed the prompt.

@@ -8,7 +8,7 @@ mod write;
 
 use serde_json::{Value, json};
 
-use crate::api::{Api, ApiCall, Request};
+use crate::api::{Api, ApiCall, ApiRequest};
 use crate::response_plan::{Failure, ResponsePlan};
 use crate::stream_body::Frame;
 
@@ -23,14 +23,14 @@ impl Api for Anthropic {
         format!("ANTHROPIC_BASE_URL={url} ANTHROPIC_API_KEY=any claude -p '[[say hello]]'")
     }
 
-    fn owns(&self, request: &Request) -> bool {
+    fn owns(&self, request: &ApiRequest) -> bool {
         request.path == "/v1/messages"
             || request.path.starts_with("/v1/messages/")
             || request.header("anthropic-version").is_some()
             || request.header("user-agent").is_some_and(|agent| agent.starts_with("claude"))
     }
 
-    fn read(&self, request: &Request) -> Result<ApiCall, Failure> {
+    fn read(&self, request: &ApiRequest) -> Result<ApiCall, Failure> {
         match (request.method.as_str(), request.path.as_str()) {
             ("POST", "/v1/messages") => {
                 let body = request.json()?;

@@ -21,10 +21,10 @@ pub(crate) trait Api: Sync {
     fn program(&self, url: &str) -> String;
 
     /// Whether the request is for this API, even if the API does not know its path.
-    fn owns(&self, request: &Request) -> bool;
+    fn owns(&self, request: &ApiRequest) -> bool;
 
     /// Parses the request. A failure is the answer to a malformed one.
-    fn read(&self, request: &Request) -> Result<ApiCall, Failure>;
+    fn read(&self, request: &ApiRequest) -> Result<ApiCall, Failure>;
 
     /// The events of a streamed response. `End::Hang` and `End::Cut` need no frame.
     fn stream(&self, plan: &ResponsePlan) -> Vec<Frame>;
@@ -59,7 +59,7 @@ pub fn programs(url: &str) -> Vec<String> {
 
 /// A complete request.
 #[derive(Clone, Debug)]
-pub(crate) struct Request {
+pub(crate) struct ApiRequest {
     pub(crate) method: Method,
     /// Without the query.
     pub(crate) path: String,
@@ -81,7 +81,7 @@ pub(crate) enum ApiCall {
     Unknown,
 }
 
-impl Request {
+impl ApiRequest {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }

@@ -20,7 +20,7 @@ pub(crate) struct Conversation {
     /// The kinds of the tools that are not functions.
     pub(crate) kinds: BTreeMap<String, ToolKind>,
     /// The conversation so far, oldest first.
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<ConversationEntry>,
     /// The JSON schema that the answer must match.
     pub(crate) schema: Option<Value>,
     /// The answer, if the program makes this call on its own behalf. Its markers are not read.
@@ -28,7 +28,7 @@ pub(crate) struct Conversation {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Entry {
+pub(crate) enum ConversationEntry {
     /// A text of the user. Each text is an entry, so that the last one counts.
     Prompt(String),
     /// The model spoke or called tools. Adjacent entries are one response.
@@ -48,13 +48,14 @@ impl Conversation {
 
     /// The user's last text.
     pub(crate) fn prompt(&self) -> &str {
-        self.entries.iter().rev().find_map(Entry::prompt).unwrap_or_default()
+        self.entries.iter().rev().find_map(ConversationEntry::prompt).unwrap_or_default()
     }
 
     /// The user's last text, if the model has not spoken since.
     pub(crate) fn unanswered(&self) -> Option<&str> {
-        let since = self.entries.iter().rev().take_while(|entry| **entry != Entry::Response);
-        since.filter_map(Entry::prompt).next()
+        let since =
+            self.entries.iter().rev().take_while(|entry| **entry != ConversationEntry::Response);
+        since.filter_map(ConversationEntry::prompt).next()
     }
 
     /// The texts of the last tool results.
@@ -63,14 +64,14 @@ impl Conversation {
             .iter()
             .rev()
             .find_map(|entry| match entry {
-                Entry::Results(texts) => Some(texts.as_slice()),
+                ConversationEntry::Results(texts) => Some(texts.as_slice()),
                 _ => None,
             })
             .unwrap_or_default()
     }
 }
 
-impl Entry {
+impl ConversationEntry {
     fn prompt(&self) -> Option<&str> {
         match self {
             Self::Prompt(text) => Some(text),

@@ -10,7 +10,7 @@ mod write;
 
 use serde_json::{Value, json};
 
-use crate::api::{Api, ApiCall, Request};
+use crate::api::{Api, ApiCall, ApiRequest};
 use crate::response_plan::{Failure, ResponsePlan};
 use crate::stream_body::Frame;
 use crate::usage::Usage;
@@ -28,13 +28,13 @@ impl Api for Gemini {
         )
     }
 
-    fn owns(&self, request: &Request) -> bool {
+    fn owns(&self, request: &ApiRequest) -> bool {
         request.path.starts_with("/v1beta")
             || request.header("x-goog-api-key").is_some()
             || gemini_cli::is_gemini_cli(request)
     }
 
-    fn read(&self, request: &Request) -> Result<ApiCall, Failure> {
+    fn read(&self, request: &ApiRequest) -> Result<ApiCall, Failure> {
         match (request.method.as_str(), target(&request.path)) {
             ("POST", Some((model, "streamGenerateContent"))) => {
                 if !request.query.split('&').any(|pair| pair == "alt=sse") {
@@ -89,7 +89,7 @@ fn target(path: &str) -> Option<(&str, &str)> {
     (!model.is_empty() && !last.contains('/')).then_some((model, method))
 }
 
-fn turn(request: &Request, model: &str, stream: bool) -> Result<ApiCall, Failure> {
+fn turn(request: &ApiRequest, model: &str, stream: bool) -> Result<ApiCall, Failure> {
     let mut conversation = read::conversation(&request.json()?, model, stream)?;
     if gemini_cli::is_gemini_cli(request) {
         conversation.side = gemini_cli::side_answer(&conversation);

@@ -47,7 +47,7 @@ mod stream_body;
 mod usage;
 
 pub use api::programs;
-pub use request_record::Seen;
+pub use request_record::RecordedRequest;
 pub use script::{PLACEHOLDERS, STEPS};
 pub use server::{ModelServer, Options};
 pub use usage::Usage;

@@ -22,7 +22,7 @@ mod write;
 
 use serde_json::{Value, json};
 
-use crate::api::{Api, ApiCall, Request};
+use crate::api::{Api, ApiCall, ApiRequest};
 use crate::response_plan::{Failure, ResponsePlan};
 use crate::stream_body::Frame;
 
@@ -39,14 +39,14 @@ impl Api for OpenAi {
         )
     }
 
-    fn owns(&self, request: &Request) -> bool {
+    fn owns(&self, request: &ApiRequest) -> bool {
         let path = request.path.as_str();
         ["/v1/responses", "/v1/models"].iter().any(|own| {
             path.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         }) || request.header("originator").is_some()
     }
 
-    fn read(&self, request: &Request) -> Result<ApiCall, Failure> {
+    fn read(&self, request: &ApiRequest) -> Result<ApiCall, Failure> {
         match (request.method.as_str(), request.path.as_str()) {
             ("POST", "/v1/responses") => {
                 let body = request.json()?;

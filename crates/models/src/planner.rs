@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
 
-use crate::conversation::{Conversation, Entry};
-use crate::response_plan::{Block, Call, Deltas, End, Failure, ResponsePlan, Stop, ToolKind};
+use crate::conversation::{Conversation, ConversationEntry};
+use crate::response_plan::{Block, Deltas, End, Failure, ResponsePlan, Stop, ToolCall, ToolKind};
 use crate::schema_sample::schema_sample;
 use crate::script::{Fault, LONGEST, Script, Step};
 use crate::usage::Usage;
@@ -104,16 +104,17 @@ impl<'conversation> ScriptPosition<'conversation> {
         let mut is_response = false;
         let mut broken = false;
         for (index, entry) in conversation.entries.iter().enumerate().rev() {
-            let was_response = std::mem::replace(&mut is_response, *entry == Entry::Response);
+            let was_response =
+                std::mem::replace(&mut is_response, *entry == ConversationEntry::Response);
             match entry {
-                Entry::Response if was_response => {}
-                Entry::Response if broken => broken = false,
-                Entry::Response => responses += 1,
-                Entry::Broken => broken = true,
+                ConversationEntry::Response if was_response => {}
+                ConversationEntry::Response if broken => broken = false,
+                ConversationEntry::Response => responses += 1,
+                ConversationEntry::Broken => broken = true,
                 // The conversation contains nothing of the broken response.
-                Entry::Results(_) => broken = false,
-                Entry::Abandoned => return Ok(None),
-                Entry::Prompt(text) => {
+                ConversationEntry::Results(_) => broken = false,
+                ConversationEntry::Abandoned => return Ok(None),
+                ConversationEntry::Prompt(text) => {
                     broken = false;
                     if let Some(script) = Script::parse(text)? {
                         return Ok(Some(Self { script, text, index, responses }));
@@ -217,7 +218,7 @@ impl<'conversation> Planner<'conversation> {
                     if kind != ToolKind::Hosted {
                         self.end = End::Stop(Stop::Tools);
                     }
-                    let call = Call { id, name, kind, input, pause: self.pause };
+                    let call = ToolCall { id, name, kind, input, pause: self.pause };
                     self.blocks.push(Block::Tool(call));
                 }
             }

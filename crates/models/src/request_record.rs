@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 use serde_json::Value;
 
-use crate::api::Request;
+use crate::api::ApiRequest;
 use crate::usage::Usage;
 
 const REQUESTS: usize = 4096;
@@ -17,7 +17,7 @@ const SECRETS: [&str; 4] = ["authorization", "cookie", "x-api-key", "x-goog-api-
 
 /// A request that the server received.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct RecordedRequest {
     /// The API's name, such as `anthropic`; `None` if the request is for no API.
     pub api: Option<&'static str>,
     /// The HTTP method.
@@ -38,13 +38,13 @@ pub struct Seen {
     pub usage: Usage,
 }
 
-impl Seen {
+impl RecordedRequest {
     /// The body as JSON, if it is valid.
     pub fn json(&self) -> Option<Value> {
         serde_json::from_slice(&self.body).ok()
     }
 
-    pub(crate) fn new(request: &Request, api: Option<&'static str>) -> Self {
+    pub(crate) fn new(request: &ApiRequest, api: Option<&'static str>) -> Self {
         let headers = request.headers.iter().map(|(name, value)| {
             let value = if SECRETS.contains(&name.as_str()) {
                 "(set)".to_owned()
@@ -73,18 +73,18 @@ impl Seen {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Record {
-    seen: VecDeque<Seen>,
+pub(crate) struct RequestLog {
+    seen: VecDeque<RecordedRequest>,
     /// How many requests were removed from `seen`.
     gone: u64,
     bytes: usize,
-    unknown: VecDeque<Seen>,
+    unknown: VecDeque<RecordedRequest>,
     reported: Usage,
 }
 
-impl Record {
+impl RequestLog {
     /// Adds a request and returns its number.
-    pub(crate) fn note(&mut self, seen: Seen) -> u64 {
+    pub(crate) fn note(&mut self, seen: RecordedRequest) -> u64 {
         self.bytes = self.bytes.saturating_add(seen.body.len());
         self.seen.push_back(seen);
         while self.seen.len() > REQUESTS || (self.bytes > BYTES && self.seen.len() > 1) {
@@ -97,7 +97,11 @@ impl Record {
     }
 
     /// Changes a request, if it is still recorded.
-    pub(crate) fn change(&mut self, number: u64, change: impl FnOnce(&mut Seen)) -> Option<Seen> {
+    pub(crate) fn change(
+        &mut self,
+        number: u64,
+        change: impl FnOnce(&mut RecordedRequest),
+    ) -> Option<RecordedRequest> {
         let place = usize::try_from(number.checked_sub(self.gone)?).ok()?;
         let seen = self.seen.get_mut(place)?;
         change(seen);
@@ -120,11 +124,11 @@ impl Record {
         self.change(number, |seen| seen.usage = usage);
     }
 
-    pub(crate) fn requests(&self) -> Vec<Seen> {
+    pub(crate) fn requests(&self) -> Vec<RecordedRequest> {
         self.seen.iter().cloned().collect()
     }
 
-    pub(crate) fn unknown(&self) -> Vec<Seen> {
+    pub(crate) fn unknown(&self) -> Vec<RecordedRequest> {
         self.unknown.iter().cloned().collect()
     }
 

@@ -26,7 +26,7 @@ pub(crate) struct ResponsePlan {
 pub(crate) enum Block {
     Thinking(Deltas),
     Text(Deltas),
-    Tool(Call),
+    Tool(ToolCall),
     /// An event that is not valid JSON.
     Garbage,
 }
@@ -43,7 +43,7 @@ pub(crate) struct Deltas {
 
 /// A tool call.
 #[derive(Clone, Debug)]
-pub(crate) struct Call {
+pub(crate) struct ToolCall {
     /// Unique among all calls; letters and digits.
     pub(crate) id: String,
     pub(crate) name: String,
@@ -160,7 +160,7 @@ impl Deltas {
     }
 }
 
-impl Call {
+impl ToolCall {
     /// The parsed input.
     pub(crate) fn value(&self) -> Value {
         serde_json::from_str(self.input.get()).unwrap_or_default()

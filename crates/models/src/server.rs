@@ -15,7 +15,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-use crate::request_record::{Record, Seen};
+use crate::request_record::{RecordedRequest, RequestLog};
 use crate::usage::Usage;
 use attempts::Attempts;
 
@@ -28,7 +28,7 @@ pub struct Options {
     pub watch: Option<Watch>,
 }
 
-type Watch = Arc<dyn Fn(&Seen) + Send + Sync>;
+type Watch = Arc<dyn Fn(&RecordedRequest) + Send + Sync>;
 
 /// A running server. Dropping it ends the server and all its connections.
 ///
@@ -74,12 +74,12 @@ impl ModelServer {
     }
 
     /// The last requests, oldest first. If they are very many or very large, only the newest are kept.
-    pub fn requests(&self) -> Vec<Seen> {
+    pub fn requests(&self) -> Vec<RecordedRequest> {
         self.shared.record().requests()
     }
 
     /// Requests for paths that no API knows.
-    pub fn unknown(&self) -> Vec<Seen> {
+    pub fn unknown(&self) -> Vec<RecordedRequest> {
         self.shared.record().unknown()
     }
 
@@ -107,7 +107,7 @@ impl std::fmt::Debug for ModelServer {
 }
 
 struct Shared {
-    record: Mutex<Record>,
+    record: Mutex<RequestLog>,
     attempts: Mutex<Attempts>,
     watch: Option<Watch>,
     /// Makes ids different from those of earlier servers.
@@ -127,7 +127,7 @@ impl Shared {
         }
     }
 
-    fn record(&self) -> MutexGuard<'_, Record> {
+    fn record(&self) -> MutexGuard<'_, RequestLog> {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -40,9 +40,9 @@ impl Connection {
         write: impl AsyncWrite + Send + Unpin + 'static,
         pool: Pool,
     ) -> Self {
-        let (said, incoming) = mpsc::channel(1);
+        let (sender, incoming) = mpsc::channel(1);
         let outgoing = Outgoing::default();
-        let reader = tokio::spawn(read_lines(read, said, pool));
+        let reader = tokio::spawn(read_lines(read, sender, pool));
         let writer = tokio::spawn(write_bytes(write, outgoing.clone()));
         Self { incoming, outgoing, reader, writer }
     }
@@ -60,13 +60,13 @@ impl Connection {
     /// Waits until everything is written, or cannot be. If the farewell has a text, the client must also be
     /// able to read it: closing a connection with unread input can discard the last output.
     pub(crate) async fn finish(&mut self, farewell: Farewell) {
-        let is_told = !farewell.words.is_empty();
-        if !is_told {
+        let has_text = !farewell.text.is_empty();
+        if !has_text {
             self.reader.abort();
         }
         self.outgoing.close(farewell);
         let _ = (&mut self.writer).await;
-        while is_told && self.incoming.recv().await.is_some() {}
+        while has_text && self.incoming.recv().await.is_some() {}
     }
 }
 
@@ -79,10 +79,10 @@ impl Drop for Connection {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Farewell {
     pub(crate) is_error: bool,
-    pub(crate) words: &'static str,
+    pub(crate) text: &'static str,
 }
 
-async fn read_lines(mut read: impl AsyncRead + Unpin, said: mpsc::Sender<Incoming>, pool: Pool) {
+async fn read_lines(mut read: impl AsyncRead + Unpin, sender: mpsc::Sender<Incoming>, pool: Pool) {
     let mut chunk = vec![0; CHUNK];
     let mut line = Vec::new();
     let mut overlong = 0_u64;
@@ -94,21 +94,21 @@ async fn read_lines(mut read: impl AsyncRead + Unpin, said: mpsc::Sender<Incomin
         let mut bytes = chunk.get(..count).unwrap_or_default();
         while let Some(end) = memchr::memchr(b'\n', bytes) {
             let (head, rest) = bytes.split_at(end);
-            keep(head, &mut line, &mut overlong);
+            append(head, &mut line, &mut overlong);
             bytes = rest.get(1..).unwrap_or_default();
             let finished = finished(&mut line, &mut overlong, &pool).await;
-            if said.send(finished).await.is_err() {
+            if sender.send(finished).await.is_err() {
                 return;
             }
         }
-        keep(bytes, &mut line, &mut overlong);
+        append(bytes, &mut line, &mut overlong);
     }
     if !line.is_empty() || overlong > 0 {
-        let _ = said.send(finished(&mut line, &mut overlong, &pool).await).await;
+        let _ = sender.send(finished(&mut line, &mut overlong, &pool).await).await;
     }
 }
 
-fn keep(bytes: &[u8], line: &mut Vec<u8>, overlong: &mut u64) {
+fn append(bytes: &[u8], line: &mut Vec<u8>, overlong: &mut u64) {
     if *overlong > 0 || line.len() + bytes.len() > LINE_LIMIT {
         *overlong += (line.len() + bytes.len()) as u64;
         *line = Vec::new();

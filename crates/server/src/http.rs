@@ -9,17 +9,17 @@ mod idle_timeout;
 mod inbox;
 mod listen;
 mod listen_policy;
-mod meter;
 mod metrics;
 mod openapi;
-mod page;
 mod problem;
-mod refusal;
 mod rest;
 mod routes;
+mod server_full;
 mod socket;
 mod tls;
 mod unauthenticated;
+mod web_page;
+mod websocket_budget;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -35,10 +35,10 @@ use tokio_util::sync::CancellationToken;
 use self::auth::Hosts;
 use self::metrics::Traffic;
 use crate::tokens::{Caller, Tickets};
-use crate::traces::Spans;
+use crate::traces::SpanCounts;
 
-pub use self::listen::{Listener, Listening};
-pub use self::listen_policy::{CONNECTIONS, Entrance, PublicUrl};
+pub use self::listen::{Listener, RunningServer};
+pub use self::listen_policy::{CONNECTIONS, ListenPolicy, PublicUrl};
 pub use self::openapi::openapi;
 pub use self::tls::Tls;
 
@@ -51,11 +51,11 @@ pub struct Setup {
     pub directory: PathBuf,
     pub prices: BTreeMap<String, Price>,
     /// Statistics of trace spans, if tracing is on.
-    pub spans: Option<Arc<Spans>>,
-    pub agents: Box<dyn Fn() -> Looking + Send + Sync>,
+    pub spans: Option<Arc<SpanCounts>>,
+    pub agents: Box<dyn Fn() -> AgentsFuture + Send + Sync>,
 }
 
-pub type Looking = Pin<Box<dyn Future<Output = Json<'static>> + Send>>;
+pub type AgentsFuture = Pin<Box<dyn Future<Output = Json<'static>> + Send>>;
 
 /// The state that every request sees.
 #[derive(Clone)]
@@ -68,18 +68,18 @@ pub(crate) struct App {
 
 pub(crate) struct Shared {
     pub(crate) setup: Setup,
-    pub(crate) entrance: Entrance,
+    pub(crate) policy: ListenPolicy,
     pub(crate) tickets: Tickets,
     /// Tickets with which the operator's own browser signs in.
     pub(crate) sign_ins: Tickets,
     pub(crate) started: Instant,
-    pub(crate) began: SystemTime,
+    pub(crate) started_at: SystemTime,
     pub(crate) traffic: Arc<Traffic>,
     /// The installed agents, and when they were looked up.
     pub(crate) agents: tokio::sync::Mutex<Option<(Instant, Json<'static>)>>,
     /// The server is stopping: streams close.
     pub(crate) stopping: CancellationToken,
-    pub(crate) desk: board::Desk,
+    pub(crate) board_sessions: board::BoardSessions,
 }
 
 impl std::ops::Deref for App {
@@ -93,35 +93,35 @@ impl std::ops::Deref for App {
 impl App {
     pub(crate) fn new(
         setup: Setup,
-        entrance: Entrance,
+        policy: ListenPolicy,
         at: SocketAddr,
         stopping: CancellationToken,
     ) -> Self {
-        let hosts = Arc::new(Hosts::of(at, &entrance));
+        let hosts = Arc::new(Hosts::of(at, &policy));
         let shared = Shared {
             setup,
-            entrance,
+            policy,
             tickets: Tickets::default(),
             sign_ins: Tickets::default(),
             started: Instant::now(),
-            began: SystemTime::now(),
+            started_at: SystemTime::now(),
             traffic: Arc::new(Traffic::new()),
             agents: tokio::sync::Mutex::default(),
             stopping,
-            desk: board::Desk::default(),
+            board_sessions: board::BoardSessions::default(),
         };
         Self { shared: Arc::new(shared), hosts, is_main: true }
     }
 
     /// The same state for another address.
     pub(crate) fn at(&self, at: SocketAddr) -> Self {
-        let hosts = Arc::new(Hosts::of(at, &self.entrance));
+        let hosts = Arc::new(Hosts::of(at, &self.policy));
         Self { shared: self.shared.clone(), hosts, is_main: false }
     }
 
     /// Whether a connected client may stay.
-    pub(crate) fn keeps(&self, caller: &Caller) -> bool {
-        self.entrance.tokens.as_ref().is_none_or(|tokens| tokens.knows(caller))
+    pub(crate) fn allows(&self, caller: &Caller) -> bool {
+        self.policy.tokens.as_ref().is_none_or(|tokens| tokens.knows(caller))
     }
 
     pub(crate) fn hub(&self) -> &Hub {

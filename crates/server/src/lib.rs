@@ -1,9 +1,9 @@
 //! The server: the pump that serves every front, and the transports it runs over. Starts no processes.
 
 pub mod connection;
+mod event_pages;
 pub mod http;
 mod log_reads;
-mod pages;
 mod read_budget;
 pub mod serve;
 pub mod tokens;

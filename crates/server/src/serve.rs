@@ -3,10 +3,10 @@
 //! A client that does not read slows only itself: events wait in the store, and once too many bytes wait
 //! for it, the pump stops reading its input too.
 
-mod asks;
-mod calls;
 mod command_queue;
-mod follow;
+mod dispatch;
+mod hub_calls;
+mod watched_sessions;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -24,10 +24,11 @@ use tokio::task::{self, JoinSet, coop};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use self::calls::{Answered, Shares};
-use self::command_queue::Queue;
-use self::follow::{Follows, Seen};
+use self::command_queue::CommandQueue;
+use self::hub_calls::FinishedCall;
+use self::watched_sessions::{WatchUpdate, WatchedSessions};
 use crate::connection::{Connection, Farewell, Incoming};
+use crate::read_budget::ReadShares;
 
 /// While more bytes than this wait for the client, it is shown no further events.
 const EVENTS_WAIT: usize = 256 << 10;
@@ -105,20 +106,20 @@ pub async fn serve(
         out: Outbox::new(Uuid::new_v4().as_u128()),
         commands: FuturesUnordered::new(),
         calls: JoinSet::new(),
-        names: HashMap::new(),
-        queue: Queue::default(),
+        calls_by_task: HashMap::new(),
+        queue: CommandQueue::default(),
         pages: VecDeque::new(),
-        page: None,
-        follows: Follows::new(hub, connection.outgoing.clone()),
-        held: Vec::new(),
-        own: BTreeMap::new(),
+        page_task: None,
+        watched: WatchedSessions::new(hub, connection.outgoing.clone()),
+        delayed: Vec::new(),
+        own_sessions: BTreeMap::new(),
         is_closed: false,
         is_stopping: false,
         deadline: None,
         code: None,
-        is_over: false,
+        has_closed: false,
         share: None,
-        paged: None,
+        page_shares: None,
     };
     pump.front.on_open(&mut pump.out);
     let code = pump.run(&mut connection, stop).await;
@@ -126,7 +127,7 @@ pub async fn serve(
     drop(pump);
     let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
     let longest = left.map_or(FAREWELL, |left| FAREWELL.min(left + LATE_FAREWELL));
-    let farewell = Farewell { is_error: code != 0, words: front.farewell() };
+    let farewell = Farewell { is_error: code != 0, text: front.farewell() };
     let _ = tokio::time::timeout(longest, connection.finish(farewell)).await;
     code
 }
@@ -138,32 +139,32 @@ struct Pump<'s> {
     out: Outbox,
     /// Commands that sessions are working on. There is no task between a reply and the pump, because the
     /// reply must not arrive after the events that follow it.
-    commands: FuturesUnordered<BoxFuture<'static, Answered>>,
+    commands: FuturesUnordered<BoxFuture<'static, FinishedCall>>,
     /// All other calls to the hub.
-    calls: JoinSet<Answered>,
+    calls: JoinSet<FinishedCall>,
     /// The calls by task, for tasks that fail.
-    names: HashMap<task::Id, Call>,
-    queue: Queue,
+    calls_by_task: HashMap<task::Id, Call>,
+    queue: CommandQueue,
     /// Requested pages. They are read one at a time, and only while the client keeps reading.
-    pages: VecDeque<(Call, BoxFuture<'static, Answered>)>,
-    page: Option<task::Id>,
-    follows: Follows,
+    pages: VecDeque<(Call, BoxFuture<'static, FinishedCall>)>,
+    page_task: Option<task::Id>,
+    watched: WatchedSessions,
     /// Replies that wait until the events they caused are shown.
-    held: Vec<Held>,
-    own: BTreeMap<SessionId, SessionHandle>,
+    delayed: Vec<DelayedReply>,
+    own_sessions: BTreeMap<SessionId, SessionHandle>,
     is_closed: bool,
     is_stopping: bool,
     deadline: Option<Instant>,
     code: Option<u8>,
     /// The front has nothing more to do.
-    is_over: bool,
+    has_closed: bool,
     /// The budget share of the message that is being processed.
     share: Option<Arc<Share>>,
     /// The budget shares of the page that was last given to the client.
-    paged: Option<Shares>,
+    page_shares: Option<ReadShares>,
 }
 
-struct Held {
+struct DelayedReply {
     session: SessionId,
     until: u64,
     call: Call,
@@ -175,10 +176,10 @@ impl Pump<'_> {
         tokio::pin!(stop);
         let outgoing = connection.outgoing.clone();
         loop {
-            self.carry_out(connection);
+            self.apply_effects(connection);
             if let Some(code) = self.code {
-                if self.is_over {
-                    self.answer_open(connection).await;
+                if self.has_closed {
+                    self.finish_open_calls(connection).await;
                 }
                 // A program that is told to stop exits with success, whatever was interrupted.
                 return if self.is_stopping { 0 } else { code };
@@ -193,7 +194,7 @@ impl Pump<'_> {
                 && self.queue.is_empty()
                 && !self.front.is_full();
             if may_show {
-                self.paged = None;
+                self.page_shares = None;
                 self.next_page();
             }
             tokio::select! {
@@ -206,11 +207,11 @@ impl Pump<'_> {
                     }
                     self.stop();
                 }
-                Some(answered) = self.commands.next() => self.answered(answered),
-                Some(back) = self.calls.join_next_with_id(), if !self.calls.is_empty() => {
-                    self.came_back(back);
+                Some(finished) = self.commands.next() => self.finish_call(finished),
+                Some(ended) = self.calls.join_next_with_id(), if !self.calls.is_empty() => {
+                    self.finish_task(ended);
                 }
-                session = self.queue.room() => self.catch_up(&session),
+                session = self.queue.next_with_room() => self.post_waiting(&session),
                 incoming = connection.incoming.recv(), if !self.is_closed && may_listen => {
                     match incoming {
                         Some(Incoming::Line(line, share)) => {
@@ -218,7 +219,7 @@ impl Pump<'_> {
                             drop(line);
                             // The calls that this line causes keep its share.
                             self.share = share.map(Arc::new);
-                            self.carry_out(connection);
+                            self.apply_effects(connection);
                             self.share = None;
                         }
                         Some(Incoming::Overlong(bytes)) => {
@@ -227,9 +228,9 @@ impl Pump<'_> {
                         None => self.close(),
                     }
                 }
-                seen = self.follows.next() => {
-                    self.take_replies();
-                    self.seen(seen, connection);
+                update = self.watched.next() => {
+                    self.process_ready_replies();
+                    self.handle_update(update, connection);
                 }
                 () = outgoing.below(EVENTS_WAIT), if !may_show => {}
             }
@@ -237,23 +238,23 @@ impl Pump<'_> {
     }
 
     /// Every call gets its reply: wait for the replies of a session that has just ended.
-    async fn answer_open(&mut self, connection: &Connection) {
+    async fn finish_open_calls(&mut self, connection: &Connection) {
         let soon = Instant::now() + LAST_ANSWERS;
         while !self.commands.is_empty() || !self.calls.is_empty() {
             tokio::select! {
-                Some(answered) = self.commands.next() => self.answered(answered),
-                Some(back) = self.calls.join_next_with_id() => self.came_back(back),
+                Some(finished) = self.commands.next() => self.finish_call(finished),
+                Some(ended) = self.calls.join_next_with_id() => self.finish_task(ended),
                 () = tokio::time::sleep_until(soon) => return,
             }
-            self.carry_out(connection);
+            self.apply_effects(connection);
         }
     }
 
     /// Takes the replies that are ready. A reply that comes before an event is always ready once that event
     /// is seen.
-    fn take_replies(&mut self) {
-        while let Some(Some(answered)) = coop::unconstrained(self.commands.next()).now_or_never() {
-            self.answered(answered);
+    fn process_ready_replies(&mut self) {
+        while let Some(Some(finished)) = coop::unconstrained(self.commands.next()).now_or_never() {
+            self.finish_call(finished);
         }
     }
 
@@ -266,7 +267,7 @@ impl Pump<'_> {
             return;
         };
         self.deadline = linger.map(|linger| Instant::now() + linger);
-        for session in self.own.keys() {
+        for session in self.own_sessions.keys() {
             self.out.finish(session);
         }
     }
@@ -282,8 +283,8 @@ impl Pump<'_> {
             return;
         }
         self.deadline = Some(Instant::now() + STOPPING);
-        let own: Vec<SessionHandle> = self.own.values().cloned().collect();
-        for session in own {
+        let own_sessions: Vec<SessionHandle> = self.own_sessions.values().cloned().collect();
+        for session in own_sessions {
             self.post(None, session, Command::Stop);
         }
     }
@@ -292,17 +293,17 @@ impl Pump<'_> {
     fn open(&self) -> usize {
         self.commands.len()
             + self.calls.len()
-            + self.held.len()
+            + self.delayed.len()
             + self.pages.len()
             + self.queue.len()
     }
 
     /// Whether the sessions that this client started can produce nothing more.
     fn is_done(&self) -> bool {
-        self.open() == 0 && self.own.keys().all(|id| !self.follows.has(id))
+        self.open() == 0 && self.own_sessions.keys().all(|id| !self.watched.contains(id))
     }
 
-    fn carry_out(&mut self, connection: &Connection) {
+    fn apply_effects(&mut self, connection: &Connection) {
         // An effect may cause more effects.
         loop {
             let effects = self.out.take();
@@ -312,21 +313,21 @@ impl Pump<'_> {
             for effect in effects {
                 match effect {
                     Effect::Say(line) => connection.outgoing.push(&line),
-                    Effect::Ask(call, ask) => self.ask(call, ask),
+                    Effect::Ask(call, ask) => self.dispatch(call, ask),
                     Effect::Follow(session, after) => self.follow(&session, after, false),
                     Effect::Await(session, after) => self.follow(&session, after, true),
                     Effect::Leave(session) => {
-                        self.follows.remove(&session);
+                        self.watched.remove(&session);
                         self.release(&session, u64::MAX);
                     }
                     Effect::Finish(session) => {
-                        if let Some(session) = self.own.get(&session).cloned() {
+                        if let Some(session) = self.own_sessions.get(&session).cloned() {
                             self.post(None, session, Command::Finish);
                         }
                     }
                     Effect::Close(code) => {
                         self.code.get_or_insert(code);
-                        self.is_over = true;
+                        self.has_closed = true;
                     }
                 }
             }
@@ -334,8 +335,8 @@ impl Pump<'_> {
     }
 
     fn follow(&mut self, session: &SessionId, after: u64, waits: bool) {
-        if self.follows.has_room(waits) || self.follows.has(session) {
-            self.follows.add(self.hub, session, after, waits);
+        if self.watched.has_room(waits) || self.watched.contains(session) {
+            self.watched.add(self.hub, session, after, waits);
             // Everything from here on comes after the events that these replies wait for.
             return self.release(session, after);
         }
@@ -348,28 +349,28 @@ impl Pump<'_> {
         self.front.on_lost(session, error, &mut self.out);
     }
 
-    fn seen(&mut self, seen: Seen, connection: &Connection) {
-        match seen {
-            Seen::Events(session, batch) if self.passes(&session) => {
-                if self.follows.show(&session, batch.last()) {
+    fn handle_update(&mut self, update: WatchUpdate, connection: &Connection) {
+        match update {
+            WatchUpdate::Events(session, batch) if self.passes(&session) => {
+                if self.watched.set_shown(&session, batch.last()) {
                     connection.outgoing.pass(batch.lines.clone());
                     self.front.on_passed(&session, batch.last());
                     self.front.on_pause(&session, &mut self.out);
                 }
             }
-            Seen::Events(session, batch) => {
-                let goes_on = self.show(&session, &batch, connection);
+            WatchUpdate::Events(session, batch) => {
+                let wants_more = self.show(&session, &batch, connection);
                 connection.outgoing.hold(&batch.lines);
-                if goes_on {
+                if wants_more {
                     self.front.on_pause(&session, &mut self.out);
                 }
             }
-            Seen::End(session) => {
+            WatchUpdate::End(session) => {
                 self.release(&session, u64::MAX);
                 self.front.on_end(&session, &mut self.out);
-                self.own.remove(&session);
+                self.own_sessions.remove(&session);
             }
-            Seen::Lost(session, error) => {
+            WatchUpdate::Lost(session, error) => {
                 self.release(&session, u64::MAX);
                 self.front.on_lost(&session, Hub::storage_error(&error), &mut self.out);
             }
@@ -380,12 +381,12 @@ impl Pump<'_> {
     fn show(&mut self, session: &SessionId, batch: &Batch, connection: &Connection) -> bool {
         for (seq, line) in batch.events() {
             let Ok(event) = std::str::from_utf8(line) else { continue };
-            if !self.follows.show(session, seq) {
+            if !self.watched.set_shown(session, seq) {
                 return false;
             }
             blocking_if_long(line.len(), || self.front.on_event(session, event, &mut self.out));
             self.release(session, seq);
-            self.carry_out(connection);
+            self.apply_effects(connection);
             if self.code.is_some() {
                 return false;
             }
@@ -397,19 +398,20 @@ impl Pump<'_> {
     fn passes(&self, session: &SessionId) -> bool {
         self.out.is_empty()
             && self.front.passes(session)
-            && !self.held.iter().any(|held| held.session == *session)
+            && !self.delayed.iter().any(|delayed| delayed.session == *session)
     }
 
     /// Passes on the replies whose events have been shown.
     fn release(&mut self, session: &SessionId, shown: u64) {
-        let fits = |held: &mut Held| held.session == *session && held.until <= shown;
-        let due: Vec<Held> = self.held.extract_if(.., fits).collect();
+        let fits =
+            |delayed: &mut DelayedReply| delayed.session == *session && delayed.until <= shown;
+        let due: Vec<DelayedReply> = self.delayed.extract_if(.., fits).collect();
         if !due.is_empty() {
             // A request of the agent is shown before the reply that comes after it.
             self.front.on_pause(session, &mut self.out);
         }
-        for held in due {
-            self.front.on_reply(held.call, held.reply, &mut self.out);
+        for delayed in due {
+            self.front.on_reply(delayed.call, delayed.reply, &mut self.out);
         }
     }
 }

@@ -106,7 +106,7 @@ impl Caller {
 /// A token as it is stored: without the secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Entry {
+pub struct StoredToken {
     /// The id to revoke it with.
     pub id: String,
     pub name: String,
@@ -123,11 +123,11 @@ pub struct Tokens {
     /// Held open: an agent that renames a directory above it cannot put its own tokens in that place.
     data_dir: HeldDir,
     operator: Operator,
-    known: Mutex<Cached>,
+    cached: Mutex<CachedCallers>,
 }
 
 #[derive(Debug, Default)]
-struct Cached {
+struct CachedCallers {
     stamps: [Stamp; 2],
     callers: Vec<Caller>,
 }
@@ -144,10 +144,10 @@ impl Tokens {
     /// The same, but a new operator's token goes into a new directory under `base`.
     fn open_in(data_dir: &Path, base: &Path) -> io::Result<Self> {
         let data_dir = HeldDir::open(&data_dir.canonicalize()?)?;
-        let alone = alone(data_dir.path())?;
+        let lock = lock(data_dir.path())?;
         let operator = Operator::open(data_dir.name(), base)?;
-        drop(alone);
-        let tokens = Self { data_dir, operator, known: Mutex::default() };
+        drop(lock);
+        let tokens = Self { data_dir, operator, cached: Mutex::default() };
         drop(tokens.read()?);
         Ok(tokens)
     }
@@ -165,12 +165,17 @@ impl Tokens {
     }
 
     /// Creates a token. The secret is returned only this once.
-    pub fn create(&self, name: &str, scope: Scope, now: String) -> io::Result<(Entry, String)> {
+    pub fn create(
+        &self,
+        name: &str,
+        scope: Scope,
+        now: String,
+    ) -> io::Result<(StoredToken, String)> {
         let secret = new_secret();
         let digest = digest(&secret);
         let id = digest.get(..ID).unwrap_or_default().to_owned();
-        let entry = Entry { id, name: name.to_owned(), scope, created_at: now, digest };
-        let _alone = alone(self.data_dir.path())?;
+        let entry = StoredToken { id, name: name.to_owned(), scope, created_at: now, digest };
+        let _lock = lock(self.data_dir.path())?;
         let mut entries = read_list(&self.list_file())?;
         entries.push(entry.clone());
         self.write_list(&entries)?;
@@ -178,13 +183,13 @@ impl Tokens {
     }
 
     /// All tokens except the operator's own.
-    pub fn list(&self) -> io::Result<Vec<Entry>> {
+    pub fn list(&self) -> io::Result<Vec<StoredToken>> {
         read_list(&self.list_file())
     }
 
     /// Revokes a token; false if there is none with that id.
     pub fn revoke(&self, id: &str) -> io::Result<bool> {
-        let _alone = alone(self.data_dir.path())?;
+        let _lock = lock(self.data_dir.path())?;
         let mut entries = read_list(&self.list_file())?;
         let before = entries.len();
         entries.retain(|entry| entry.id != id);
@@ -197,10 +202,10 @@ impl Tokens {
 
     /// The client with this token. Compares every token, each in constant time.
     pub fn caller(&self, token: &str) -> Option<Caller> {
-        let known = self.read().ok()?;
+        let cached = self.read().ok()?;
         let given = digest(token);
         let mut found = None;
-        for caller in &known.callers {
+        for caller in &cached.callers {
             if bool::from(caller.token.as_bytes().ct_eq(given.as_bytes())) {
                 found = Some(caller);
             }
@@ -210,15 +215,15 @@ impl Tokens {
 
     /// Whether a client's token is still valid; it may have been revoked in the meantime.
     pub fn knows(&self, caller: &Caller) -> bool {
-        self.read().is_ok_and(|known| known.callers.iter().any(|it| it.token == caller.token))
+        self.read().is_ok_and(|cached| cached.callers.iter().any(|it| it.token == caller.token))
     }
 
     /// The cached tokens, up to date with the files.
-    fn read(&self) -> io::Result<MutexGuard<'_, Cached>> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+    fn read(&self) -> io::Result<MutexGuard<'_, CachedCallers>> {
+        let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
         let data_dir = self.data_dir.path();
         let stamps = [stamp(&data_dir.join(own_dirs::SECRET)), stamp(&self.list_file())];
-        if known.stamps != stamps || known.callers.is_empty() {
+        if cached.stamps != stamps || cached.callers.is_empty() {
             let operator = own_dirs::secret(data_dir)?.map(|secret| Caller {
                 name: OPERATOR.into(),
                 scope: Scope::Admin,
@@ -227,28 +232,29 @@ impl Tokens {
             let mut callers: Vec<Caller> = operator.into_iter().collect();
             let entries = read_list(&self.list_file())?;
             for entry in &entries {
-                let is_alone = entries.iter().filter(|other| other.name == entry.name).count() == 1;
+                let is_unique =
+                    entries.iter().filter(|other| other.name == entry.name).count() == 1;
                 // Names must be unique, so that a reader knows which client answered.
-                let name = match is_alone && entry.name != OPERATOR {
+                let name = match is_unique && entry.name != OPERATOR {
                     true => entry.name.as_str().into(),
                     false => format!("{} ({})", entry.name, entry.id).into(),
                 };
                 let token = entry.digest.as_str().into();
                 callers.push(Caller { name, scope: entry.scope, token });
             }
-            *known = Cached { stamps, callers };
+            *cached = CachedCallers { stamps, callers };
         }
-        Ok(known)
+        Ok(cached)
     }
 
-    fn write_list(&self, entries: &[Entry]) -> io::Result<()> {
+    fn write_list(&self, entries: &[StoredToken]) -> io::Result<()> {
         let text = serde_json::to_string_pretty(entries)?;
         write_private(&self.list_file(), &format!("{text}\n"))
     }
 }
 
 /// Locks the data directory against changes by other processes.
-fn alone(data_dir: &Path) -> io::Result<fs::File> {
+fn lock(data_dir: &Path) -> io::Result<fs::File> {
     let directory = fs::File::open(data_dir)?;
     directory.lock()?;
     Ok(directory)
@@ -259,7 +265,7 @@ fn stamp(path: &Path) -> Stamp {
     Some((data.ino(), data.mtime(), data.mtime_nsec(), data.len()))
 }
 
-fn read_list(path: &Path) -> io::Result<Vec<Entry>> {
+fn read_list(path: &Path) -> io::Result<Vec<StoredToken>> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(serde_json::from_str(&text)?),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -269,12 +275,16 @@ fn read_list(path: &Path) -> io::Result<Vec<Entry>> {
 
 /// Writes a file that only its owner can read, atomically.
 pub fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    let beside = path.with_extension(format!("{}.new", std::process::id()));
-    let mut file =
-        fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+    let temporary = path.with_extension(format!("{}.new", std::process::id()));
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&temporary)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
-    fs::rename(&beside, path)
+    fs::rename(&temporary, path)
 }
 
 /// 32 random bytes, as text.
@@ -316,7 +326,7 @@ impl Tickets {
         open.retain(|(_, _, until)| *until > now);
         let at = open
             .iter()
-            .position(|(known, _, _)| bool::from(known.as_bytes().ct_eq(given.as_bytes())))?;
+            .position(|(issued, _, _)| bool::from(issued.as_bytes().ct_eq(given.as_bytes())))?;
         Some(open.swap_remove(at).1)
     }
 }

@@ -32,7 +32,7 @@ use crate::log_reads;
 const QUEUE_BYTES: usize = 8 << 20;
 
 #[derive(Debug, Default)]
-pub struct Spans {
+pub struct SpanCounts {
     /// Accepted by the receiver.
     pub exported: Counter,
     /// Discarded.
@@ -41,36 +41,36 @@ pub struct Spans {
 }
 
 pub struct Traces {
-    spans: Arc<Spans>,
+    counts: Arc<SpanCounts>,
     follower: JoinHandle<()>,
     readers: TaskTracker,
     exporter: JoinHandle<()>,
-    queue: Queue,
+    queue: SpanQueue,
 }
 
 #[derive(Clone)]
-struct Queue {
+struct SpanQueue {
     sender: mpsc::Sender<Span>,
-    spans: Arc<Spans>,
+    counts: Arc<SpanCounts>,
 }
 
 impl Traces {
     /// Traces every session that starts here from now on.
     pub fn start(hub: &Hub, settings: Settings) -> Self {
         let settings = Arc::new(settings);
-        let spans = Arc::new(Spans::default());
+        let counts = Arc::new(SpanCounts::default());
         let (sender, receiver) = mpsc::channel(settings.queue);
-        let queue = Queue { sender, spans: Arc::clone(&spans) };
-        let exporter = export::Exporter::new(Arc::clone(&settings), Arc::clone(&spans));
+        let queue = SpanQueue { sender, counts: Arc::clone(&counts) };
+        let exporter = export::Exporter::new(Arc::clone(&settings), Arc::clone(&counts));
         let exporter = tokio::spawn(exporter.run(receiver));
         let readers = TaskTracker::new();
         let follower = follow(hub.clone(), hub.starts(), settings, queue.clone(), readers.clone());
         let follower = tokio::spawn(follower);
-        Self { spans, follower, readers, exporter, queue }
+        Self { counts, follower, readers, exporter, queue }
     }
 
-    pub fn spans(&self) -> &Arc<Spans> {
-        &self.spans
+    pub fn spans(&self) -> &Arc<SpanCounts> {
+        &self.counts
     }
 
     /// Call this when all sessions have ended. Sends the remaining spans, for at most `limit`.
@@ -92,14 +92,14 @@ impl Traces {
     }
 }
 
-impl Queue {
+impl SpanQueue {
     /// Never waits: a span that does not fit is discarded.
     fn push(&self, span: Span) {
         let cost = span.cost();
-        let before = self.spans.waiting.fetch_add(cost, Ordering::Relaxed);
+        let before = self.counts.waiting.fetch_add(cost, Ordering::Relaxed);
         if before + cost > QUEUE_BYTES || self.sender.try_send(span).is_err() {
-            self.spans.waiting.fetch_sub(cost, Ordering::Relaxed);
-            self.spans.dropped.add(1);
+            self.counts.waiting.fetch_sub(cost, Ordering::Relaxed);
+            self.counts.dropped.add(1);
         }
     }
 }
@@ -108,13 +108,13 @@ async fn follow(
     hub: Hub,
     mut starts: broadcast::Receiver<SessionStart>,
     settings: Arc<Settings>,
-    queue: Queue,
+    queue: SpanQueue,
     readers: TaskTracker,
 ) {
     loop {
         match starts.recv().await {
             Ok(SessionStart { session, after }) => {
-                let translator = Translator::new(&settings.traced);
+                let translator = Translator::new(&settings.options);
                 readers.spawn(read(hub.clone(), session, after, translator, queue.clone()));
             }
             Err(RecvError::Lagged(count)) => {
@@ -125,7 +125,13 @@ async fn follow(
     }
 }
 
-async fn read(hub: Hub, session: SessionId, after: u64, mut translator: Translator, queue: Queue) {
+async fn read(
+    hub: Hub,
+    session: SessionId,
+    after: u64,
+    mut translator: Translator,
+    queue: SpanQueue,
+) {
     let mut cursor = hub.follow(&session, after);
     // A reader must not keep the hub open.
     drop(hub);

@@ -6,7 +6,7 @@ use crate::args::{Attach, Format, Global};
 use crate::drive::{Drive, Signals};
 use crate::failure::Failure;
 use crate::screen::{Screen, Shape};
-use crate::source::{self, Events, Reach};
+use crate::source::{self, ControlPath, Events};
 use crate::terminal::Terminal;
 
 pub(crate) fn run(global: &Global, args: &Attach) -> Result<(), Failure> {
@@ -28,12 +28,12 @@ pub(crate) fn run(global: &Global, args: &Attach) -> Result<(), Failure> {
             | SessionState::Stalled => Some(source.reach(&id).await?),
         };
         let drive = match reach {
-            Some(Reach::Server(session)) => {
+            Some(ControlPath::Server(session)) => {
                 let terminal = if screen.is_seen() { Terminal::open() } else { None };
                 let events = Events::Stream(session.updates_after(0));
                 Drive::new(events, summary.last_seq, screen, signals).answering(*session, terminal)
             }
-            Some(Reach::Not(why)) => {
+            Some(ControlPath::Not(why)) => {
                 if screen.is_seen() {
                     screen.remark(&format!("{}; attached read-only", why.message));
                 }

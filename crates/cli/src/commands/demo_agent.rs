@@ -66,11 +66,11 @@ pub(crate) fn run(args: &DemoAgent) -> io::Result<ExitCode> {
     let directory = flags.state_dir.clone().or_else(state_directory);
     let opened = open(&flags, directory.as_deref())?;
     let (id, memory) = match opened {
-        Opened::Session(id, memory) => (id, memory),
-        Opened::InUse(id) => {
+        OpenedConversation::Session(id, memory) => (id, memory),
+        OpenedConversation::InUse(id) => {
             return Ok(refuse(&format!("Error: Session ID {id} is already in use.")));
         }
-        Opened::Unknown(id, message) => {
+        OpenedConversation::Unknown(id, message) => {
             not_found(&id, &message)?;
             return Ok(refuse(&message));
         }
@@ -85,7 +85,7 @@ pub(crate) fn run(args: &DemoAgent) -> io::Result<ExitCode> {
     Ok(ExitCode::from(code))
 }
 
-enum Opened {
+enum OpenedConversation {
     Session(String, Memory),
     /// The conversation exists already.
     InUse(String),
@@ -94,7 +94,7 @@ enum Opened {
 }
 
 /// Finds or starts the conversation, and starts to save it.
-fn open(flags: &Flags, directory: Option<&Path>) -> io::Result<Opened> {
+fn open(flags: &Flags, directory: Option<&Path>) -> io::Result<OpenedConversation> {
     let load = |id: &str| match directory {
         Some(directory) => Memory::load(directory, id),
         None => Ok(Memory::default()),
@@ -105,13 +105,13 @@ fn open(flags: &Flags, directory: Option<&Path>) -> io::Result<Opened> {
             let message = format!(
                 "Error: --resume requires a valid session ID. Provided value \"{id}\" is not a UUID."
             );
-            return Ok(Opened::Unknown(id.clone(), message));
+            return Ok(OpenedConversation::Unknown(id.clone(), message));
         }
         Some(id) => {
             let memory = load(id)?;
             if memory.prompts.is_empty() {
                 let message = format!("No conversation found with session ID: {id}");
-                return Ok(Opened::Unknown(id.clone(), message));
+                return Ok(OpenedConversation::Unknown(id.clone(), message));
             }
             if flags.fork {
                 let new = wanted.unwrap_or_else(|| Uuid::new_v4().to_string());
@@ -124,15 +124,15 @@ fn open(flags: &Flags, directory: Option<&Path>) -> io::Result<Opened> {
             let id = wanted.unwrap_or_else(|| Uuid::new_v4().to_string());
             let memory = load(&id)?;
             if !memory.prompts.is_empty() {
-                return Ok(Opened::InUse(id));
+                return Ok(OpenedConversation::InUse(id));
             }
             (id, memory)
         }
     };
     if directory.is_some() && !flags.forget {
-        memory.keep(flags.fork)?;
+        memory.start_saving(flags.fork)?;
     }
-    Ok(Opened::Session(id, memory))
+    Ok(OpenedConversation::Session(id, memory))
 }
 
 /// Claude prints it on both outputs.

@@ -14,7 +14,7 @@ use crate::args::{Export, ExportFormat, Global};
 use crate::failure::Failure;
 use crate::format;
 use crate::print::{self, Progress};
-use crate::source::{self, Seen, Source};
+use crate::source::{self, EventUpdate, Source};
 
 pub(crate) fn run(global: &Global, args: &Export) -> Result<(), Failure> {
     source::open(global, &args.at, async |source| {
@@ -48,7 +48,7 @@ async fn write(
     let mut progress = Progress::new();
     let mut bytes = 0;
     while events.position() < summary.last_seq
-        && let Some(Seen::Events(batch)) = events.next().await?
+        && let Some(EventUpdate::Events(batch)) = events.next().await?
     {
         match &mut transcript {
             None => out.write_all(&batch.lines)?,

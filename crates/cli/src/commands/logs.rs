@@ -6,7 +6,7 @@ use crate::args::{Format, Global, Logs};
 use crate::failure::Failure;
 use crate::print;
 use crate::screen::{Screen, Shape};
-use crate::source::{self, Seen};
+use crate::source::{self, EventUpdate};
 
 pub(crate) fn run(global: &Global, args: &Logs) -> Result<(), Failure> {
     source::open(global, &args.at, async |source| {
@@ -21,12 +21,12 @@ pub(crate) fn run(global: &Global, args: &Logs) -> Result<(), Failure> {
         let mut shown = args.after;
         'log: while args.follow || shown < last {
             let batch = match events.next().await? {
-                Some(Seen::Events(batch)) => batch,
-                Some(Seen::Lost(why)) => {
+                Some(EventUpdate::Events(batch)) => batch,
+                Some(EventUpdate::Lost(why)) => {
                     print::error(&format!("{why}; reconnecting"));
                     continue;
                 }
-                Some(Seen::Back) => {
+                Some(EventUpdate::Back) => {
                     print::note("agentwire: reconnected");
                     continue;
                 }

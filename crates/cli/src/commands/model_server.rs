@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use agentwire_models::{ModelServer, Options, Seen};
+use agentwire_models::{ModelServer, Options, RecordedRequest};
 use serde_json::json;
 
 use crate::args;
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &args::ModelServer) -> io::Result<()> {
     })
 }
 
-fn log_request(seen: &Seen) {
+fn log_request(seen: &RecordedRequest) {
     let line = json!({
         "request": format!("{} {}", seen.method, seen.path),
         "api": seen.api,

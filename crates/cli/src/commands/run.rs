@@ -7,7 +7,7 @@ use agentwire_protocol::{AgentType, GatewayError, Prompt, SessionConfig, Session
 use agentwire_sessions::{Hub, NewSession};
 
 use crate::args::{Format, Global, Run};
-use crate::drive::{Drive, Ended, Signals};
+use crate::drive::{Drive, DriveResult, Signals};
 use crate::failure::Failure;
 use crate::screen::{Screen, Shape};
 use crate::source::Events;
@@ -22,7 +22,7 @@ pub(crate) fn run(global: &Global, args: &Run) -> Result<(), Failure> {
         let hub = engine::hub(loaded).await?;
         let ended = talk(&hub, args, named).await;
         // If the user quit early, the rest ends with this process.
-        if !ended.as_ref().is_ok_and(|ended| ended.is_hasty) {
+        if !ended.as_ref().is_ok_and(|ended| ended.left_early) {
             hub.shutdown().await;
         }
         ended?.verdict
@@ -32,7 +32,7 @@ pub(crate) fn run(global: &Global, args: &Run) -> Result<(), Failure> {
     result
 }
 
-async fn talk(hub: &Hub, args: &Run, named: Option<AgentType>) -> Result<Ended, Failure> {
+async fn talk(hub: &Hub, args: &Run, named: Option<AgentType>) -> Result<DriveResult, Failure> {
     let (resume, agent, after) = match &args.resume {
         Some(prefix) => {
             let session = hub.summary(&hub.find(prefix).await?).await?;

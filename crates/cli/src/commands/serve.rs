@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use agentwire_protocol::{ErrorCode, GatewayError, Json};
-use agentwire_server::http::{CONNECTIONS, Entrance, Listener, Setup, Tls};
+use agentwire_server::http::{CONNECTIONS, ListenPolicy, Listener, Setup, Tls};
 use agentwire_server::tokens::Tokens;
 use agentwire_server::traces::{self, Traces};
 use agentwire_sessions::{Hub, process};
@@ -73,7 +73,7 @@ pub(crate) fn run(global: &Global, args: &Serve) -> Result<(), Failure> {
         Auth::Token => Some(Tokens::open(&data_dir)?),
         Auth::Off => None,
     };
-    let entrance = Entrance {
+    let entrance = ListenPolicy {
         tokens,
         tls,
         public_url,
@@ -93,7 +93,7 @@ fn wrong(message: String) -> Failure {
 
 async fn serve(
     loaded: settings::Loaded,
-    entrance: Entrance,
+    entrance: ListenPolicy,
     data_dir: &Path,
     ready_json: bool,
 ) -> Result<(), Failure> {

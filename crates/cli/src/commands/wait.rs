@@ -15,7 +15,7 @@ use crate::commands::ls;
 use crate::failure::Failure;
 use crate::format;
 use crate::print;
-use crate::source::{self, Seen, Source};
+use crate::source::{self, EventUpdate, Source};
 
 /// How long to wait before asking an unreachable server again.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -102,10 +102,10 @@ async fn one(source: &Source, id: &SessionId, what: WaitFor) -> Result<Outcome, 
             () = tokio::time::sleep(AGAIN), if !is_known => continue,
         };
         match seen {
-            Some(Seen::Events(batch)) => {
+            Some(EventUpdate::Events(batch)) => {
                 turn_failed = last_turn_failed(&batch).unwrap_or(turn_failed);
             }
-            Some(Seen::Lost(_) | Seen::Back) => {}
+            Some(EventUpdate::Lost(_) | EventUpdate::Back) => {}
             None => over = true,
         }
     }

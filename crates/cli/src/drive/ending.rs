@@ -7,7 +7,7 @@ use agentwire_protocol::event::TurnFailure;
 use agentwire_protocol::{ErrorCode, GatewayError, SessionState};
 
 use super::mode::Mode;
-use super::{Drive, Turn};
+use super::{Drive, TurnState};
 use crate::failure::Failure;
 use crate::view::layout::Ink;
 use crate::{format, print};
@@ -18,10 +18,10 @@ const HASTE: Duration = Duration::from_millis(200);
 impl Drive {
     /// Stops the session once its turn is over and nothing follows: no queued prompt, and no
     /// subagent whose end would start another turn.
-    pub(super) async fn look_for_the_end(&mut self) {
-        let is_over = matches!(self.turn, Turn::Completed | Turn::Failed(_));
+    pub(super) async fn stop_if_done(&mut self) {
+        let is_ended = matches!(self.turn, TurnState::Completed | TurnState::Failed(_));
         let Mode::Run(session) = &self.mode else { return };
-        if !is_over || self.stop_at.is_some() {
+        if !is_ended || self.stop_at.is_some() {
             return;
         }
         // The summary is updated just after the log.
@@ -34,14 +34,14 @@ impl Drive {
             | SessionState::WaitingQuestion
             | SessionState::Stalled => false,
         };
-        let was_cut = matches!(self.turn, Turn::Failed(_));
+        let was_cut = matches!(self.turn, TurnState::Failed(_));
         if is_idle && (was_cut || self.agents.is_empty()) {
             self.stop();
         }
     }
 
     /// Prints the closing line and returns the outcome.
-    pub(super) async fn finish(mut self, is_hasty: bool) -> Result<(), Failure> {
+    pub(super) async fn finish(mut self, left_early: bool) -> Result<(), Failure> {
         // First: after the closing line the user may type again.
         self.terminal = None;
         if self.screen.is_seen() {
@@ -50,7 +50,7 @@ impl Drive {
                     let short = format::short(session.id().as_str());
                     Some(format!("session {short}; continue with `agentwire run --resume {short}`"))
                 }
-                Mode::Answer(answering) if is_hasty => {
+                Mode::Answer(answering) if left_early => {
                     let short = format::short(answering.id().as_str());
                     Some(format!(
                         "detached; session {short} keeps running: `agentwire attach {short}`"
@@ -67,7 +67,7 @@ impl Drive {
         tokio::select! {
             written = screen.finish() => written?,
             () = signals.end() => {}
-            () = tokio::time::sleep(HASTE), if is_hasty => {}
+            () = tokio::time::sleep(HASTE), if left_early => {}
         }
         verdict
     }
@@ -84,11 +84,11 @@ impl Drive {
             Mode::Watch => false,
             Mode::Answer(answering) => answering.has_goal(),
         };
-        if self.turn == Turn::Failed(TurnFailure::Interrupted) {
+        if self.turn == TurnState::Failed(TurnFailure::Interrupted) {
             return if is_driven { Err(Failure::Exit(130)) } else { Ok(()) };
         }
         if !is_driven {
-            let failed = self.session_failed || matches!(self.turn, Turn::Failed(_));
+            let failed = self.session_failed || matches!(self.turn, TurnState::Failed(_));
             return if failed { Err(Failure::Exit(1)) } else { Ok(()) };
         }
         if self.denied {
@@ -99,11 +99,11 @@ impl Drive {
             return Err(Failure::Exit(4));
         }
         match self.turn {
-            Turn::Completed => Ok(()),
-            Turn::Failed(_) if self.never_started => Err(Failure::Exit(3)),
-            Turn::Failed(_) => Err(Failure::Exit(1)),
-            Turn::None | Turn::Running if self.session_failed => Err(Failure::Exit(1)),
-            Turn::None | Turn::Running => {
+            TurnState::Completed => Ok(()),
+            TurnState::Failed(_) if self.never_started => Err(Failure::Exit(3)),
+            TurnState::Failed(_) => Err(Failure::Exit(1)),
+            TurnState::None | TurnState::Running if self.session_failed => Err(Failure::Exit(1)),
+            TurnState::None | TurnState::Running => {
                 let message = "the session ended before the agent answered";
                 Err(GatewayError::new(ErrorCode::AgentFailed, message).into())
             }

@@ -11,13 +11,13 @@ use crate::failure::Failure;
 pub(super) enum Mode {
     Watch,
     /// A server runs it; requests are answered from here.
-    Answer(Box<Answering>),
+    Answer(Box<AnsweredSession>),
     /// It runs in this process, to the end of its turn.
     Run(SessionHandle),
 }
 
 /// A session whose requests are answered from here.
-pub(super) struct Answering {
+pub(super) struct AnsweredSession {
     session: Session,
     goal: Goal,
 }
@@ -30,27 +30,28 @@ enum Goal {
     Turn {
         message: Option<String>,
         number: Option<u64>,
-        is_over: bool,
+        is_ended: bool,
     },
 }
 
 /// The reply to a command.
-pub(super) type Sent = Pin<Box<dyn Future<Output = Result<Json<'static>, GatewayError>> + Send>>;
+pub(super) type ReplyFuture =
+    Pin<Box<dyn Future<Output = Result<Json<'static>, GatewayError>> + Send>>;
 
 impl Mode {
     pub(super) fn answer(session: Session) -> Self {
-        Self::Answer(Box::new(Answering { session, goal: Goal::End }))
+        Self::Answer(Box::new(AnsweredSession { session, goal: Goal::End }))
     }
 
     /// Stops at the end of the turn that works on that prompt.
     pub(super) fn for_turn_of(&mut self, message: Option<String>) {
         if let Self::Answer(answering) = self {
-            answering.goal = Goal::Turn { message, number: None, is_over: false };
+            answering.goal = Goal::Turn { message, number: None, is_ended: false };
         }
     }
 
     /// Sends a command, unless the session is only watched.
-    pub(super) fn send(&self, command: Command) -> Option<Sent> {
+    pub(super) fn send(&self, command: Command) -> Option<ReplyFuture> {
         match self {
             Self::Watch => None,
             Self::Run(session) => {
@@ -67,8 +68,8 @@ impl Mode {
     /// Tracks the turn that is followed.
     pub(super) fn note(&mut self, kind: &EventKind<'_>) {
         let Self::Answer(answering) = self else { return };
-        let Goal::Turn { message, number, is_over } = &mut answering.goal else { return };
-        let mut ended = |turn: u64| *is_over |= *number == Some(turn);
+        let Goal::Turn { message, number, is_ended } = &mut answering.goal else { return };
+        let mut ended = |turn: u64| *is_ended |= *number == Some(turn);
         if let EventKind::TurnCompleted(turn) = kind {
             ended(turn.turn_number);
         } else if let EventKind::TurnFailed(turn) = kind {
@@ -88,14 +89,14 @@ impl Mode {
         match self {
             Self::Answer(answering) => match answering.goal {
                 Goal::End => false,
-                Goal::Turn { is_over, .. } => is_over,
+                Goal::Turn { is_ended, .. } => is_ended,
             },
             Self::Watch | Self::Run(_) => false,
         }
     }
 }
 
-impl Answering {
+impl AnsweredSession {
     pub(super) fn id(&self) -> &SessionId {
         self.session.id()
     }

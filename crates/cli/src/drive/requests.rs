@@ -4,9 +4,9 @@
 use agentwire_protocol::event::{RequestOutcome, RequestRaised, RequestSettled, SettledBy};
 use agentwire_protocol::{Command, ErrorCode, Settlement};
 
-use super::{Drive, Mode, SentAnswer};
+use super::{CommandReply, Drive, Mode};
 use crate::terminal::Typed;
-use crate::view::dialog::{Dialog, Reading, Step};
+use crate::view::dialog::{Dialog, DialogStep, Reading};
 use crate::view::layout::Ink;
 
 pub(super) struct OpenRequest {
@@ -27,10 +27,10 @@ impl OpenRequest {
 impl Drive {
     /// Asks the next open request, or denies what cannot be answered here.
     pub(super) fn ask_next(&mut self) {
-        if let Some(ask) = &self.dialog {
+        if let Some(dialog) = &self.dialog {
             // New output went above the prompt; draw it again.
-            if !self.is_answered() && ask.reading() == Reading::Keys {
-                let prompt = ask.prompt();
+            if !self.is_answered() && dialog.reading() == Reading::Keys {
+                let prompt = dialog.prompt();
                 self.screen.bottom(prompt);
             }
             return;
@@ -43,10 +43,10 @@ impl Drive {
                 Mode::Watch | Mode::Answer(_) => false,
             };
             let can_ask = self.terminal.is_some() && !matches!(self.mode, Mode::Watch);
-            let ask = Dialog::new(open.request.clone(), about).filter(|_| can_ask);
-            match (ask, is_ours) {
-                (Some(ask), _) => {
-                    self.dialog = Some(ask);
+            let dialog = Dialog::new(open.request.clone(), about).filter(|_| can_ask);
+            match (dialog, is_ours) {
+                (Some(dialog), _) => {
+                    self.dialog = Some(dialog);
                     return self.ask_again();
                 }
                 (None, true) if can_ask => {
@@ -55,7 +55,7 @@ impl Drive {
                 (None, true) => self.refuse(&id, "there is no terminal to ask on"),
                 (None, false) => {
                     open.is_answered = true;
-                    self.say_that_it_waits(&id);
+                    self.show_waiting(&id);
                 }
             }
         }
@@ -63,31 +63,31 @@ impl Drive {
 
     /// Shows the whole question and starts to read keys.
     pub(super) fn ask_again(&mut self) {
-        let Some(ask) = self.dialog.as_ref().filter(|_| !self.is_answered()) else { return };
+        let Some(dialog) = self.dialog.as_ref().filter(|_| !self.is_answered()) else { return };
         let others = self.open.iter().filter(|open| !open.is_answered).count().saturating_sub(1);
         let Some(terminal) = &mut self.terminal else { return };
-        if terminal.read_as(ask.reading()).is_err() {
+        if terminal.read_as(dialog.reading()).is_err() {
             return self.typed(&Typed::Gone);
         }
         self.screen.aside(|page, directory| {
-            ask.show(page, directory);
+            dialog.show(page, directory);
             if others > 0 {
                 page.line(&[(Ink::Dim, &format!("  ({others} more pending)"))]);
             }
         });
-        if let Some(tool) = ask.tool() {
+        if let Some(tool) = dialog.tool() {
             self.screen.saw_changes_of(&tool);
         }
         self.show_prompt();
     }
 
     pub(super) fn typed(&mut self, typed: &Typed) {
-        let Some(ask) = &mut self.dialog else { return };
-        let before = ask.reading();
+        let Some(dialog) = &mut self.dialog else { return };
+        let before = dialog.reading();
         let step = match typed {
-            Typed::Key(key) => ask.key(*key),
-            Typed::Line(line) => ask.line(line),
-            Typed::Nothing => Step::Same,
+            Typed::Key(key) => dialog.key(*key),
+            Typed::Line(line) => dialog.line(line),
+            Typed::Nothing => DialogStep::Same,
             Typed::Gone => {
                 self.dialog = None;
                 self.terminal = None;
@@ -95,23 +95,23 @@ impl Drive {
             }
         };
         match step {
-            Step::Same if before == Reading::Keys => self.screen.ring(),
-            Step::Same => self.show_prompt(),
-            Step::Next => {
-                let now = ask.reading();
+            DialogStep::Same if before == Reading::Keys => self.screen.ring(),
+            DialogStep::Same => self.show_prompt(),
+            DialogStep::Next => {
+                let now = dialog.reading();
                 if let Some(terminal) = self.terminal.as_mut().filter(|_| now != before)
                     && terminal.read_as(now).is_err()
                 {
                     return self.typed(&Typed::Gone);
                 }
-                self.screen.aside(|page, _| ask.show_stage(page));
+                self.screen.aside(|page, _| dialog.show_stage(page));
                 self.show_prompt();
             }
-            Step::Answer(settlement) => {
-                self.put_down();
+            DialogStep::Answer(settlement) => {
+                self.restore_terminal();
                 self.settle(*settlement);
             }
-            Step::Interrupt => self.interrupt(),
+            DialogStep::Interrupt => self.interrupt(),
         }
     }
 
@@ -120,12 +120,12 @@ impl Drive {
         let id = &*settled.request_id.decode();
         let was_answered = self.open.iter().any(|open| open.id == id && open.is_answered);
         self.open.retain(|open| open.id != id);
-        let is_asked = self.dialog.as_ref().is_some_and(|ask| ask.id() == id);
+        let is_asked = self.dialog.as_ref().is_some_and(|dialog| dialog.id() == id);
         if is_asked {
             self.dialog = None;
         }
         if !was_answered && is_asked {
-            self.put_down();
+            self.restore_terminal();
             match settled.by {
                 SettledBy::Client => self.screen.remark("answered by another client"),
                 // The time for an answer ran out.
@@ -136,7 +136,7 @@ impl Drive {
     }
 
     /// The reply to a command arrived.
-    pub(super) fn replied(&mut self, reply: SentAnswer) {
+    pub(super) fn replied(&mut self, reply: CommandReply) {
         let (Some(id), Err(error)) = (reply.request, reply.result) else { return };
         match error.code {
             // The event shows the outcome.
@@ -147,7 +147,7 @@ impl Drive {
                 self.drop_question();
                 self.ask_next();
             }
-            _ if self.dialog.as_ref().is_some_and(|ask| ask.id() == id) => {
+            _ if self.dialog.as_ref().is_some_and(|dialog| dialog.id() == id) => {
                 self.screen.remark(&error.message);
                 self.mark(&id, false);
                 self.dialog = None;
@@ -159,30 +159,30 @@ impl Drive {
 
     /// Stops asking; the request is settled in another way.
     pub(super) fn drop_question(&mut self) {
-        if let Some(ask) = self.dialog.take() {
-            self.mark(&ask.id(), true);
-            self.put_down();
+        if let Some(dialog) = self.dialog.take() {
+            self.mark(&dialog.id(), true);
+            self.restore_terminal();
         }
     }
 
     /// Whether the answer to the current question was sent.
     pub(super) fn is_answered(&self) -> bool {
-        self.dialog.as_ref().is_some_and(|ask| {
-            let id = ask.id();
+        self.dialog.as_ref().is_some_and(|dialog| {
+            let id = dialog.id();
             self.open.iter().any(|open| open.id == id && open.is_answered)
         })
     }
 
     fn show_prompt(&mut self) {
-        let Some(ask) = &self.dialog else { return };
-        match ask.reading() {
-            Reading::Keys => self.screen.bottom(ask.prompt()),
-            Reading::Line | Reading::Secret => self.screen.ask(ask.prompt()),
+        let Some(dialog) = &self.dialog else { return };
+        match dialog.reading() {
+            Reading::Keys => self.screen.bottom(dialog.prompt()),
+            Reading::Line | Reading::Secret => self.screen.ask(dialog.prompt()),
         }
     }
 
     /// Restores the keyboard.
-    fn put_down(&mut self) {
+    fn restore_terminal(&mut self) {
         if let Some(terminal) = &mut self.terminal {
             terminal.rest();
         }
@@ -206,7 +206,7 @@ impl Drive {
         }
     }
 
-    fn say_that_it_waits(&mut self, id: &str) {
+    fn show_waiting(&mut self, id: &str) {
         let Some(open) = self.open.iter().find(|open| open.id == id) else { return };
         self.screen.aside(|page, directory| {
             let about = crate::view::about(&open.request, directory);

@@ -5,7 +5,7 @@ use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Caught {
+pub(super) enum CaughtSignal {
     /// SIGINT
     Interrupt,
     /// SIGTERM, SIGHUP
@@ -40,16 +40,16 @@ impl Signals {
 
     /// Waits for a signal that ends the program.
     pub(crate) async fn end(&mut self) {
-        while matches!(self.next().await, Caught::Continue | Caught::Resize) {}
+        while matches!(self.next().await, CaughtSignal::Continue | CaughtSignal::Resize) {}
     }
 
-    pub(super) async fn next(&mut self) -> Caught {
+    pub(super) async fn next(&mut self) -> CaughtSignal {
         tokio::select! {
-            _ = self.interrupt.recv() => Caught::Interrupt,
-            _ = self.terminate.recv() => Caught::Terminate,
-            _ = self.hangup.recv() => Caught::Terminate,
-            _ = self.proceed.recv() => Caught::Continue,
-            _ = self.resize.recv() => Caught::Resize,
+            _ = self.interrupt.recv() => CaughtSignal::Interrupt,
+            _ = self.terminate.recv() => CaughtSignal::Terminate,
+            _ = self.hangup.recv() => CaughtSignal::Terminate,
+            _ = self.proceed.recv() => CaughtSignal::Continue,
+            _ = self.resize.recv() => CaughtSignal::Resize,
         }
     }
 }

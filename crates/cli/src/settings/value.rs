@@ -69,8 +69,8 @@ pub(super) struct Program {
 
 impl<'de> Deserialize<'de> for Program {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Words;
-        impl<'de> Visitor<'de> for Words {
+        struct ProgramVisitor;
+        impl<'de> Visitor<'de> for ProgramVisitor {
             type Value = Program;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -97,7 +97,7 @@ impl<'de> Deserialize<'de> for Program {
                 Ok(read)
             }
         }
-        deserializer.deserialize_any(Words)
+        deserializer.deserialize_any(ProgramVisitor)
     }
 }
 
@@ -196,8 +196,8 @@ impl<'de> Deserialize<'de> for TrustName {
 
 /// Integers and floats, with a readable error for anything else.
 fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
-    struct Number;
-    impl Visitor<'_> for Number {
+    struct NumberVisitor;
+    impl Visitor<'_> for NumberVisitor {
         type Value = f64;
 
         fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -212,7 +212,7 @@ fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
             Ok(number)
         }
     }
-    deserializer.deserialize_any(Number)
+    deserializer.deserialize_any(NumberVisitor)
 }
 
 /// `~/` stands for the home directory, as in a shell.

@@ -14,13 +14,13 @@ use crate::format;
 /// The verbs that run sessions, as they appear in a process list.
 const RUNNERS: [&str; 7] = ["run", "serve", "unified", "rpc", "backend", "claude", "acp"];
 
-pub(crate) enum Reach {
+pub(crate) enum ControlPath {
     Server(Box<Session>),
     /// It cannot be reached from here; the error says why and what to do.
     Not(GatewayError),
 }
 
-impl Reach {
+impl ControlPath {
     pub(crate) fn session(self) -> Result<Session, GatewayError> {
         match self {
             Self::Server(session) => Ok(*session),
@@ -30,10 +30,10 @@ impl Reach {
 }
 
 impl Source {
-    pub(crate) async fn reach(&self, id: &SessionId) -> Result<Reach, Failure> {
+    pub(crate) async fn reach(&self, id: &SessionId) -> Result<ControlPath, Failure> {
         let (hub, server) = match self {
             Self::There(client) => {
-                return Ok(Reach::Server(Box::new(client.attach(id.clone()).await?)));
+                return Ok(ControlPath::Server(Box::new(client.attach(id.clone()).await?)));
             }
             Self::Here { hub, server } => (hub, server),
         };
@@ -43,11 +43,11 @@ impl Source {
         let owner = record.owner.as_deref().and_then(|name| owner::pid(data_dir, name));
         Ok(match server {
             Ok(server) if is_over || server.pid()? == owner => {
-                Reach::Server(Box::new(server.client.attach(id.clone()).await?))
+                ControlPath::Server(Box::new(server.client.attach(id.clone()).await?))
             }
             // There is a server, but it cannot be used.
             Err(error) if !error.is_retryable() => {
-                Reach::Not(GatewayError::new(ErrorCode::Internal, error.message()))
+                ControlPath::Not(GatewayError::new(ErrorCode::Internal, error.message()))
             }
             Err(error) if is_over => {
                 let short = format::short(id.as_str());
@@ -55,9 +55,9 @@ impl Source {
                     "session {short} has ended, and {error}; or resume it here: agentwire run \
                      --resume {short}"
                 );
-                Reach::Not(GatewayError::new(ErrorCode::Conflict, message))
+                ControlPath::Not(GatewayError::new(ErrorCode::Conflict, message))
             }
-            Ok(_) | Err(_) => Reach::Not(elsewhere(&record.summary, owner)),
+            Ok(_) | Err(_) => ControlPath::Not(elsewhere(&record.summary, owner)),
         })
     }
 }

@@ -12,7 +12,7 @@ pub(crate) enum Events {
     Stream(Updates),
 }
 
-pub(crate) enum Seen {
+pub(crate) enum EventUpdate {
     Events(Batch),
     /// The connection to the server is lost; a reconnect is under way.
     Lost(String),
@@ -26,25 +26,25 @@ impl Events {
     }
 
     /// `None` at the end. Cancel safe.
-    pub(crate) async fn next(&mut self) -> Result<Option<Seen>, Failure> {
+    pub(crate) async fn next(&mut self) -> Result<Option<EventUpdate>, Failure> {
         let events = match self {
             Self::Log(events) => {
                 let batch = events.next().await.map_err(|error| {
                     let message = format!("failed to read the log: {error}");
                     GatewayError::new(ErrorCode::Internal, message)
                 })?;
-                return Ok(batch.map(Seen::Events));
+                return Ok(batch.map(EventUpdate::Events));
             }
             Self::Stream(updates) => match updates.try_next().await? {
                 Some(Update::Events(events)) => events,
-                Some(Update::Lost(why)) => return Ok(Some(Seen::Lost(why.to_string()))),
-                Some(Update::Back) => return Ok(Some(Seen::Back)),
+                Some(Update::Lost(why)) => return Ok(Some(EventUpdate::Lost(why.to_string()))),
+                Some(Update::Back) => return Ok(Some(EventUpdate::Back)),
                 Some(Update::Gap(gap)) => return Err(AgentError::from(gap).into()),
                 None => return Ok(None),
             },
         };
         let (first, count) = (events.first(), events.len() as u64);
-        Ok(Some(Seen::Events(Batch { first, count, lines: events.text().clone() })))
+        Ok(Some(EventUpdate::Events(Batch { first, count, lines: events.text().clone() })))
     }
 
     /// The number of the last event returned.

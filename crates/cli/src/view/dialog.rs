@@ -33,7 +33,7 @@ enum Stage {
     /// Asks for a key that answers this question.
     Choice(usize),
     /// Asks for a typed answer to this question.
-    Words(usize),
+    TypedAnswer(usize),
 }
 
 /// How to read the keyboard.
@@ -48,7 +48,7 @@ pub(crate) enum Reading {
 
 /// What a key or a line did.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Step {
+pub(crate) enum DialogStep {
     /// Nothing.
     Same,
     /// The next stage.
@@ -81,7 +81,7 @@ impl Dialog {
         match self.stage {
             Stage::Permission | Stage::Choice(_) => Reading::Keys,
             Stage::Reason => Reading::Line,
-            Stage::Words(at) => {
+            Stage::TypedAnswer(at) => {
                 match self.question(at).is_some_and(|question| question.is_secret) {
                     true => Reading::Secret,
                     false => Reading::Line,
@@ -126,9 +126,9 @@ impl Dialog {
         match self.stage {
             Stage::Permission => page.line(&[(Ink::Yellow, "  "), (Ink::Yellow, &self.legend())]),
             Stage::Reason => {}
-            Stage::Choice(at) | Stage::Words(at) => {
+            Stage::Choice(at) | Stage::TypedAnswer(at) => {
                 let Some(question) = self.question(at) else { return };
-                if matches!(self.stage, Stage::Words(_)) && has_keys(question) {
+                if matches!(self.stage, Stage::TypedAnswer(_)) && has_keys(question) {
                     return;
                 }
                 let header = question.header.as_ref().map(|header| format!("{header}: "));
@@ -166,7 +166,7 @@ impl Dialog {
             Stage::Permission => "allow? ",
             Stage::Reason => "  message for the agent (empty: back): ",
             Stage::Choice(_) => "your choice? ",
-            Stage::Words(at) => match self.question(at).is_some_and(has_keys) {
+            Stage::TypedAnswer(at) => match self.question(at).is_some_and(has_keys) {
                 true => "  your answer (empty: back): ",
                 false => "  your answer (empty: decline): ",
             },
@@ -174,7 +174,7 @@ impl Dialog {
     }
 
     /// Handles a key. Enter does nothing unless an option is chosen.
-    pub(crate) fn key(&mut self, key: char) -> Step {
+    pub(crate) fn key(&mut self, key: char) -> DialogStep {
         match (self.stage, key.to_ascii_lowercase()) {
             (Stage::Permission, 'y') if self.offers(RequestOptionKind::AllowOnce) => {
                 self.answer(Settlement::allow(self.id()))
@@ -185,23 +185,23 @@ impl Dialog {
             }
             (Stage::Permission, 'n') => self.deny("The user denied this request."),
             (Stage::Permission, 'd') => self.go(Stage::Reason),
-            (Stage::Permission | Stage::Choice(_), 'i') => Step::Interrupt,
+            (Stage::Permission | Stage::Choice(_), 'i') => DialogStep::Interrupt,
             (Stage::Choice(_), 'n') => self.deny("The user declined to answer."),
-            (Stage::Choice(at), 't') => self.go(Stage::Words(at)),
+            (Stage::Choice(at), 't') => self.go(Stage::TypedAnswer(at)),
             (Stage::Choice(at), '\r' | '\n') if !self.chosen.is_empty() => self.take_chosen(at),
             (Stage::Choice(at), digit) => self.choose(at, digit),
-            (Stage::Permission | Stage::Reason | Stage::Words(_), _) => Step::Same,
+            (Stage::Permission | Stage::Reason | Stage::TypedAnswer(_), _) => DialogStep::Same,
         }
     }
 
     /// Handles a line.
-    pub(crate) fn line(&mut self, line: &str) -> Step {
+    pub(crate) fn line(&mut self, line: &str) -> DialogStep {
         let line = line.trim();
         match self.stage {
             Stage::Reason if line.is_empty() => self.go(Stage::Permission),
             Stage::Reason => self.deny(line),
-            Stage::Words(at) => {
-                let Some(question) = self.question(at) else { return Step::Same };
+            Stage::TypedAnswer(at) => {
+                let Some(question) = self.question(at) else { return DialogStep::Same };
                 match (line.is_empty(), has_keys(question)) {
                     (true, true) => self.go(Stage::Choice(at)),
                     (true, false) => self.deny("The user declined to answer."),
@@ -212,7 +212,7 @@ impl Dialog {
                     }
                 }
             }
-            Stage::Permission | Stage::Choice(_) => Step::Same,
+            Stage::Permission | Stage::Choice(_) => DialogStep::Same,
         }
     }
 
@@ -249,27 +249,27 @@ impl Dialog {
         self.request.tool_name.as_ref().is_some_and(|name| *name == *TRUST_DIRECTORY)
     }
 
-    fn go(&mut self, stage: Stage) -> Step {
+    fn go(&mut self, stage: Stage) -> DialogStep {
         self.stage = stage;
-        Step::Next
+        DialogStep::Next
     }
 
-    fn deny(&self, message: &str) -> Step {
+    fn deny(&self, message: &str) -> DialogStep {
         self.answer(Settlement::deny(self.id(), message))
     }
 
     /// The digest binds the answer to what was shown.
-    fn answer(&self, settlement: Settlement) -> Step {
+    fn answer(&self, settlement: Settlement) -> DialogStep {
         let input_digest = Some(self.request.input_digest.clone());
-        Step::Answer(Box::new(Settlement { input_digest, ..settlement }))
+        DialogStep::Answer(Box::new(Settlement { input_digest, ..settlement }))
     }
 
-    fn choose(&mut self, at: usize, digit: char) -> Step {
-        let Some(question) = self.question(at) else { return Step::Same };
+    fn choose(&mut self, at: usize, digit: char) -> DialogStep {
+        let Some(question) = self.question(at) else { return DialogStep::Same };
         let number = digit.to_digit(10).map_or(0, |digit| digit as usize);
         let Some(option) = number.checked_sub(1).filter(|index| *index < question.options.len())
         else {
-            return Step::Same;
+            return DialogStep::Same;
         };
         let multi_select = question.multi_select;
         match self.chosen.iter().position(|chosen| *chosen == option) {
@@ -278,19 +278,19 @@ impl Dialog {
             }
             None => self.chosen.push(option),
         }
-        if multi_select { Step::Next } else { self.take_chosen(at) }
+        if multi_select { DialogStep::Next } else { self.take_chosen(at) }
     }
 
-    fn take_chosen(&mut self, at: usize) -> Step {
+    fn take_chosen(&mut self, at: usize) -> DialogStep {
         let mut chosen = std::mem::take(&mut self.chosen);
         chosen.sort_unstable();
-        let Some(question) = self.question(at) else { return Step::Same };
+        let Some(question) = self.question(at) else { return DialogStep::Same };
         let answer = labels(question, &chosen);
         self.answered(at, answer)
     }
 
-    fn answered(&mut self, at: usize, answer: Json<'static>) -> Step {
-        let Some(question) = self.question(at) else { return Step::Same };
+    fn answered(&mut self, at: usize, answer: Json<'static>) -> DialogStep {
+        let Some(question) = self.question(at) else { return DialogStep::Same };
         let key = question.id.as_ref().unwrap_or(&question.question).to_string();
         self.answers.insert(key, answer);
         self.chosen.clear();
@@ -313,7 +313,7 @@ fn has_keys(question: &Question<'_>) -> bool {
 }
 
 fn first_stage(question: &Question<'_>, at: usize) -> Stage {
-    if has_keys(question) { Stage::Choice(at) } else { Stage::Words(at) }
+    if has_keys(question) { Stage::Choice(at) } else { Stage::TypedAnswer(at) }
 }
 
 /// The options that a line of numbers names.

@@ -30,10 +30,12 @@ fn shown(ask: &Dialog) -> String {
     page.take()
 }
 
-fn answer(step: Step) -> Settlement {
+fn answer(step: DialogStep) -> Settlement {
     match step {
-        Step::Answer(settlement) => *settlement,
-        Step::Same | Step::Next | Step::Interrupt => panic!("no answer: {step:?}"),
+        DialogStep::Answer(settlement) => *settlement,
+        DialogStep::Same | DialogStep::Next | DialogStep::Interrupt => {
+            panic!("no answer: {step:?}")
+        }
     }
 }
 
@@ -46,7 +48,7 @@ fn keys_allow_and_deny_what_was_shown() {
     assert_eq!((allow.remember, allow.input_digest), (None, Some(digest)));
     assert_eq!(answer(permission(input).key('a')).remember, Some(Remember::Session));
     assert_eq!(answer(permission(input).key('n')).behavior, Some(Behavior::Deny));
-    assert_eq!(permission(input).key('i'), Step::Interrupt);
+    assert_eq!(permission(input).key('i'), DialogStep::Interrupt);
 }
 
 #[test]
@@ -55,7 +57,7 @@ fn always_is_offered_only_where_it_can_be_kept() {
     let once = r#"{"requestId":"r","kind":"permission","inputDigest":"d","toolName":"Bash","allowIsOnce":true}"#;
     let mut ask = Dialog::new(request(once), None).expect("it can be asked");
     assert!(!shown(&ask).contains("always"));
-    assert_eq!(ask.key('a'), Step::Same);
+    assert_eq!(ask.key('a'), DialogStep::Same);
     assert_eq!(answer(ask.key('y')).remember, None);
 }
 
@@ -63,16 +65,16 @@ fn always_is_offered_only_where_it_can_be_kept() {
 fn no_other_key_does_anything() {
     let mut ask = permission("{}");
     for key in ('\0'..'\u{100}').filter(|key| !"yandiYANDI".contains(*key)) {
-        assert_eq!(ask.key(key), Step::Same, "{key:?}");
+        assert_eq!(ask.key(key), DialogStep::Same, "{key:?}");
     }
 }
 
 #[test]
 fn a_denial_may_say_why() {
     let mut ask = permission("{}");
-    assert_eq!(ask.key('d'), Step::Next);
+    assert_eq!(ask.key('d'), DialogStep::Next);
     assert_eq!(ask.reading(), Reading::Line);
-    assert_eq!(ask.line("  \n"), Step::Next);
+    assert_eq!(ask.line("  \n"), DialogStep::Next);
     assert_eq!(ask.reading(), Reading::Keys);
     ask.key('d');
     let denial = answer(ask.line("use git instead\n"));
@@ -86,8 +88,8 @@ fn an_agent_that_names_its_answers_takes_no_others() {
         [{"id":"1","label":"Once","kind":"allowOnce"},{"id":"2","label":"No","kind":"rejectOnce"}]}"#;
     let mut ask = Dialog::new(request(json), None).expect("it can be asked");
     assert!(!shown(&ask).contains("[a]"));
-    assert_eq!(ask.key('a'), Step::Same);
-    assert!(matches!(ask.key('y'), Step::Answer(_)));
+    assert_eq!(ask.key('a'), DialogStep::Same);
+    assert!(matches!(ask.key('y'), DialogStep::Answer(_)));
 }
 
 #[test]
@@ -146,15 +148,15 @@ fn questions_are_answered_one_after_the_other() {
       2. B
       [1…] choose  [t] type an answer  [n] decline  [i] interrupt
     ");
-    assert_eq!(ask.key('\n'), Step::Same);
-    assert_eq!(ask.key('3'), Step::Same);
-    assert_eq!(ask.key('2'), Step::Next);
-    assert_eq!(ask.key('\n'), Step::Same, "nothing is chosen yet");
+    assert_eq!(ask.key('\n'), DialogStep::Same);
+    assert_eq!(ask.key('3'), DialogStep::Same);
+    assert_eq!(ask.key('2'), DialogStep::Next);
+    assert_eq!(ask.key('\n'), DialogStep::Same, "nothing is chosen yet");
     for key in ['3', '2', '1', '2'] {
-        assert_eq!(ask.key(key), Step::Next);
+        assert_eq!(ask.key(key), DialogStep::Next);
     }
     assert!(shown(&ask).contains(" *1. X\n  2. Y\n *3. Z\n"));
-    assert_eq!(ask.key('\n'), Step::Next);
+    assert_eq!(ask.key('\n'), DialogStep::Next);
     assert_eq!(ask.reading(), Reading::Line);
     let answers = answer(ask.line("Ada\n")).answers.expect("answers");
     let said = |key: &str| answers.get(key).map(|answer| answer.get().to_owned());

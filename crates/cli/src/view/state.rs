@@ -13,7 +13,7 @@ use super::{numbers, summary};
 const LIMIT: usize = 4096;
 
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct ViewState {
     pub(super) directory: Option<String>,
     turn_since: Option<Timestamp>,
     /// The agent whose output was shown last.
@@ -24,9 +24,9 @@ pub(super) struct State {
     pub(super) prompt: String,
     /// The tool whose line is the last one shown.
     pub(super) last_tool: Option<String>,
-    pub(super) agents: BTreeMap<String, Agent>,
-    pub(super) tools: BTreeMap<String, Tool>,
-    requests: BTreeMap<String, Request>,
+    pub(super) agents: BTreeMap<String, ShownAgent>,
+    pub(super) tools: BTreeMap<String, ShownTool>,
+    requests: BTreeMap<String, ShownRequest>,
     /// Tools of this turn whose changes the user saw when asked.
     seen: BTreeSet<String>,
     /// The last error; agents repeat it.
@@ -34,7 +34,7 @@ pub(super) struct State {
 }
 
 #[derive(Debug)]
-pub(super) struct Agent {
+pub(super) struct ShownAgent {
     pub(super) depth: usize,
     pub(super) name: String,
     pub(super) since: Option<Timestamp>,
@@ -43,7 +43,7 @@ pub(super) struct Agent {
 }
 
 #[derive(Debug)]
-pub(super) struct Tool {
+pub(super) struct ShownTool {
     pub(super) name: String,
     pub(super) summary: String,
     pub(super) kind: ToolKind,
@@ -59,14 +59,14 @@ pub(super) struct Tool {
 }
 
 #[derive(Debug)]
-pub(super) struct Request {
+pub(super) struct ShownRequest {
     pub(super) agent: String,
     pub(super) parent: Option<String>,
     pub(super) tool: Option<String>,
     pub(super) about: String,
 }
 
-impl Default for State {
+impl Default for ViewState {
     fn default() -> Self {
         Self {
             directory: None,
@@ -84,7 +84,7 @@ impl Default for State {
     }
 }
 
-impl Tool {
+impl ShownTool {
     pub(super) fn new(
         name: String,
         summary: String,
@@ -96,7 +96,7 @@ impl Tool {
     }
 }
 
-impl State {
+impl ViewState {
     pub(super) fn agent(&mut self, id: &str, parent: Option<&str>) -> (usize, String) {
         if id == MAIN_AGENT {
             return (0, String::new());
@@ -128,7 +128,7 @@ impl State {
         }
     }
 
-    pub(super) fn open_agent(&mut self, id: &str, agent: Agent) {
+    pub(super) fn open_agent(&mut self, id: &str, agent: ShownAgent) {
         if let Some(tool) = self.tools.get_mut(id) {
             tool.is_spawner = true;
         }
@@ -137,7 +137,7 @@ impl State {
         }
     }
 
-    pub(super) fn open_tool(&mut self, id: &str, tool: Tool) {
+    pub(super) fn open_tool(&mut self, id: &str, tool: ShownTool) {
         if self.tools.len() < LIMIT {
             self.tools.insert(id.to_owned(), tool);
         }
@@ -163,7 +163,7 @@ impl State {
         if self.requests.len() >= LIMIT {
             return;
         }
-        let request_of = Request {
+        let request_of = ShownRequest {
             agent: agent.to_owned(),
             parent: parent.map(str::to_owned),
             tool: request.tool_use_id.as_ref().map(ToString::to_string),
@@ -172,7 +172,7 @@ impl State {
         self.requests.insert(request.request_id.to_string(), request_of);
     }
 
-    pub(super) fn settled(&mut self, id: &str) -> Option<Request> {
+    pub(super) fn settled(&mut self, id: &str) -> Option<ShownRequest> {
         self.requests.remove(id)
     }
 
@@ -203,8 +203,8 @@ impl State {
     pub(super) fn activity(&self) -> String {
         let running = self.tools.values().filter(|tool| tool.kind != ToolKind::Agent);
         match running.max_by_key(|tool| tool.since) {
-            Some(Tool { name, doing: Some(doing), .. }) => format!("{name}: {doing}"),
-            Some(Tool { name, summary, .. }) => format!("{name} {summary}"),
+            Some(ShownTool { name, doing: Some(doing), .. }) => format!("{name}: {doing}"),
+            Some(ShownTool { name, summary, .. }) => format!("{name} {summary}"),
             None => "working".to_owned(),
         }
     }

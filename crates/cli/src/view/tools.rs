@@ -7,7 +7,7 @@ use agentwire_protocol::event::{
 use jiff::Timestamp;
 
 use super::layout::Ink;
-use super::state::{Agent, Tool, since};
+use super::state::{ShownAgent, ShownTool, since};
 use super::{Lens, View, diff, numbers, summary};
 
 /// How many lines of a tool's result are shown.
@@ -36,7 +36,7 @@ impl View {
             Some(server) => format!("{server}/{}", started.tool_name),
             None => started.tool_name.to_string(),
         };
-        self.state.open_tool(&id, Tool::new(name, summary, started.kind, now));
+        self.state.open_tool(&id, ShownTool::new(name, summary, started.kind, now));
         // A subagent is shown when it starts, a plan when it changes.
         let is_shown = match started.kind {
             ToolKind::Agent | ToolKind::Think => false,
@@ -248,7 +248,8 @@ impl View {
         let about =
             text(&spawned.description).or_else(|| text(&spawned.prompt)).unwrap_or_default();
         let about = numbers::cut(about.lines().next().unwrap_or_default(), LINE_LIMIT).into_owned();
-        let known = Agent { depth: depth.max(1), name: name.clone(), since: now, spoke: false };
+        let known =
+            ShownAgent { depth: depth.max(1), name: name.clone(), since: now, spoke: false };
         let depth = known.depth;
         self.state.open_agent(agent, known);
         if all {

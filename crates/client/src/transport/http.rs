@@ -19,7 +19,7 @@ use agentwire_protocol::{Command, Json, Profile, SessionId};
 use http::Method;
 use serde::Deserialize;
 
-use self::http_client::{HttpClient, Request, encode, unexpected};
+use self::http_client::{HttpClient, HttpRequest, encode, unexpected};
 #[cfg(feature = "tls")]
 pub(crate) use self::tls::Prepared;
 use super::{Call, Calling, Connection, Opening, Transport};
@@ -150,7 +150,7 @@ impl Shared {
         let server = self.location.server()?;
         let HttpCall { method, path, body, key, within } = http_call(call)?;
         let is_query = path.ends_with("/query");
-        let request = Request { method, path: &path, body, key: key.as_deref(), within };
+        let request = HttpRequest { method, path: &path, body, key: key.as_deref(), within };
         let answer = self.client.call(&server, request).await?;
         let read = match is_query {
             true => serde_json::from_slice::<QueryReply>(&answer).map(|queried| queried.result),

@@ -68,12 +68,12 @@ pub struct ScriptedTransport {
 
 #[derive(Debug, Default)]
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<ScriptState>,
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ScriptState {
     /// In the order in which they start.
     sessions: Vec<ScriptedSession>,
     /// Applies to each session, including those added later.
@@ -212,12 +212,12 @@ impl ScriptedTransport {
         commands.collect()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ScriptState> {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl ScriptState {
     fn add(&mut self, line: &str) -> Result<(), AgentError> {
         let (id, seq) = session::session_and_seq(line)?;
         let at = match self.sessions.iter().position(|session| *session.id() == id) {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::conversation::{Conversation, Entry};
+use crate::conversation::{Conversation, ConversationEntry};
 use crate::schema_sample::schema_sample;
 
 const REMINDER: (&str, &str) = ("<system-reminder>", "</system-reminder>");
@@ -27,24 +27,24 @@ const OWN_CALLS: [(&str, &str); 3] = [
 const SESSION: &str = "<session>";
 
 /// What a text in a user message means.
-pub(super) fn user_text(text: &str) -> Option<Entry> {
+pub(super) fn user_text(text: &str) -> Option<ConversationEntry> {
     let own_text = without_reminders(text);
     let own_text = own_text.trim();
     if own_text.starts_with(INTERRUPTED) {
-        Some(Entry::Abandoned)
+        Some(ConversationEntry::Abandoned)
     } else if own_text.starts_with(CUT_OFF) {
-        Some(Entry::Broken)
+        Some(ConversationEntry::Broken)
     } else if own_text.is_empty() || COMMANDS.iter().any(|command| own_text.starts_with(command)) {
         None
     } else {
-        Some(Entry::Prompt(own_text.to_owned()))
+        Some(ConversationEntry::Prompt(own_text.to_owned()))
     }
 }
 
 /// What a `system` message means. Most are notes to the model, which a script ignores.
-pub(super) fn system_text(text: &str) -> Option<Entry> {
+pub(super) fn system_text(text: &str) -> Option<ConversationEntry> {
     let (prompt, _) = text.strip_prefix(QUEUED_PROMPT)?.rsplit_once("\n\n")?;
-    Some(Entry::Prompt(prompt.to_owned()))
+    Some(ConversationEntry::Prompt(prompt.to_owned()))
 }
 
 /// Whether the text is a side question, outside the conversation.

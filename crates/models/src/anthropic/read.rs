@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::claude_code;
-use crate::conversation::{Conversation, Entry};
+use crate::conversation::{Conversation, ConversationEntry};
 use crate::json::text_at;
 use crate::response_plan::Failure;
 
@@ -58,16 +58,16 @@ pub(super) fn conversation(body: &Value, session: String) -> Result<Conversation
     Ok(conversation)
 }
 
-fn entries<'body>(messages: impl Iterator<Item = &'body Value>) -> Vec<Entry> {
+fn entries<'body>(messages: impl Iterator<Item = &'body Value>) -> Vec<ConversationEntry> {
     let mut entries = Vec::new();
     for message in messages {
         let content = message.get("content");
         match text_at(message, "role") {
-            "assistant" => entries.push(Entry::Response),
+            "assistant" => entries.push(ConversationEntry::Response),
             "user" => {
                 let results = results(content);
                 if !results.is_empty() {
-                    entries.push(Entry::Results(results));
+                    entries.push(ConversationEntry::Results(results));
                 }
                 for text in texts(content) {
                     if claude_code::is_side_question(text) {

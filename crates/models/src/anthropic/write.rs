@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::response_plan::{Block, Call, Deltas, End, Failure, ResponsePlan, Stop};
+use crate::response_plan::{Block, Deltas, End, Failure, ResponsePlan, Stop, ToolCall};
 use crate::stream_body::Frame;
 use crate::usage::Usage;
 
@@ -137,7 +137,7 @@ fn stop_reason(stop: &Stop) -> &str {
     }
 }
 
-fn call_id(call: &Call) -> String {
+fn call_id(call: &ToolCall) -> String {
     format!("toolu_{}", call.id)
 }
 
@@ -176,7 +176,7 @@ impl Events {
         }
     }
 
-    fn tool(&mut self, call: &Call) {
+    fn tool(&mut self, call: &ToolCall) {
         let id = call_id(call);
         self.start(&json!({"type": "tool_use", "id": id, "name": call.name, "input": {}}));
         for piece in std::iter::once(String::new()).chain(call.pieces()) {

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::api::Request;
-use crate::conversation::{Conversation, Entry};
+use crate::api::ApiRequest;
+use crate::conversation::{Conversation, ConversationEntry};
 use crate::schema_sample::schema_sample;
 
 /// The first text of a conversation: its place and time.
@@ -30,26 +30,29 @@ const SNAPSHOT: &str = "<state_snapshot>";
 const SUMMARY: &str = "Summarize the user's primary intent";
 
 /// Whether the program is Gemini CLI, in any mode.
-pub(super) fn is_gemini_cli(request: &Request) -> bool {
+pub(super) fn is_gemini_cli(request: &ApiRequest) -> bool {
     agent(request).starts_with("GeminiCLI")
 }
 
 /// Whether it was started for one prompt. Such a prompt is one text.
-pub(super) fn has_one_prompt(request: &Request) -> bool {
+pub(super) fn has_one_prompt(request: &ApiRequest) -> bool {
     is_gemini_cli(request) && !agent(request).starts_with("GeminiCLI-acp")
 }
 
-fn agent(request: &Request) -> &str {
+fn agent(request: &ApiRequest) -> &str {
     request.header("user-agent").unwrap_or_default()
 }
 
 /// Marks a prompt that another one follows directly as given up: a signal ended the program, and the
 /// session was resumed.
-pub(super) fn mark_abandoned(entries: Vec<Entry>) -> Vec<Entry> {
+pub(super) fn mark_abandoned(entries: Vec<ConversationEntry>) -> Vec<ConversationEntry> {
     let mut said = Vec::with_capacity(entries.len());
     for entry in entries {
-        if matches!((said.last(), &entry), (Some(Entry::Prompt(_)), Entry::Prompt(_))) {
-            said.push(Entry::Abandoned);
+        if matches!(
+            (said.last(), &entry),
+            (Some(ConversationEntry::Prompt(_)), ConversationEntry::Prompt(_))
+        ) {
+            said.push(ConversationEntry::Abandoned);
         }
         said.push(entry);
     }
@@ -64,7 +67,7 @@ pub(super) fn session(text: &str) -> Option<String> {
 /// The prompts among the texts of one user content.
 pub(super) fn prompts<'body>(
     texts: impl Iterator<Item = &'body str>,
-) -> impl Iterator<Item = Entry> {
+) -> impl Iterator<Item = ConversationEntry> {
     let mut within_files = false;
     texts.filter_map(move |text| {
         let said = text.trim();
@@ -73,19 +76,20 @@ pub(super) fn prompts<'body>(
             return None;
         }
         let own = said == GO_ON || OWN.iter().any(|start| said.starts_with(start));
-        (!within_files && !own && !said.is_empty()).then(|| Entry::Prompt(said.to_owned()))
+        (!within_files && !own && !said.is_empty())
+            .then(|| ConversationEntry::Prompt(said.to_owned()))
     })
 }
 
 /// What a model content means: a response only if the model wrote it.
-pub(super) fn model_text(text: &str, calls: bool) -> Option<Entry> {
+pub(super) fn model_text(text: &str, calls: bool) -> Option<ConversationEntry> {
     let said = text.trim();
     if calls {
-        Some(Entry::Response)
+        Some(ConversationEntry::Response)
     } else if said == INTERRUPTED {
-        Some(Entry::Abandoned)
+        Some(ConversationEntry::Abandoned)
     } else {
-        (!FILLERS.contains(&said)).then_some(Entry::Response)
+        (!FILLERS.contains(&said)).then_some(ConversationEntry::Response)
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::gemini_cli;
-use crate::conversation::{Conversation, Entry};
+use crate::conversation::{Conversation, ConversationEntry};
 use crate::json::text_at;
 use crate::response_plan::Failure;
 
@@ -52,7 +52,7 @@ fn contents(body: &Value) -> Result<&[Value], Failure> {
     Ok(contents)
 }
 
-fn entries(contents: &[Value]) -> Vec<Entry> {
+fn entries(contents: &[Value]) -> Vec<ConversationEntry> {
     let mut entries = Vec::new();
     let mut called = false;
     for content in contents {
@@ -67,10 +67,10 @@ fn entries(contents: &[Value]) -> Vec<Entry> {
             parts().filter_map(|part| result(part.get("functionResponse")?)).collect();
         let called = std::mem::take(&mut called);
         if !results.is_empty() {
-            entries.push(Entry::Results(results));
+            entries.push(ConversationEntry::Results(results));
         } else if called {
             // After the user cancels, Gemini CLI leaves a call without a result.
-            entries.push(Entry::Abandoned);
+            entries.push(ConversationEntry::Abandoned);
         }
         entries.extend(gemini_cli::prompts(texts(Some(content))));
     }

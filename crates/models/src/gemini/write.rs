@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::json::add;
-use crate::response_plan::{Block, Call, End, Failure, ResponsePlan, Stop};
+use crate::response_plan::{Block, End, Failure, ResponsePlan, Stop, ToolCall};
 use crate::stream_body::Frame;
 
 /// The first part after thinking needs a signature. Only the real API would check it.
@@ -130,7 +130,7 @@ fn chunk(plan: &ResponsePlan, parts: &[Value], stop: Option<&Stop>) -> Value {
     chunk
 }
 
-fn function_call(plan: &ResponsePlan, call: &Call) -> Value {
+fn function_call(plan: &ResponsePlan, call: &ToolCall) -> Value {
     let mut function_call = json!({"name": call.name, "args": call.value()});
     // Models before generation 3 send no call ids.
     if !["gemini-1", "gemini-2"].iter().any(|old| plan.model.starts_with(old)) {

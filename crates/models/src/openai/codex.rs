@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::conversation::{Conversation, Entry};
+use crate::conversation::{Conversation, ConversationEntry};
 use crate::json::text_at;
 use crate::planner::ResponseSteps;
 use crate::schema_sample::schema_sample;
@@ -33,29 +33,29 @@ const NOTES: [&str; 6] = [
 ];
 
 /// What a text in a user message means.
-pub(super) fn user_text(text: &str) -> Vec<Entry> {
+pub(super) fn user_text(text: &str) -> Vec<ConversationEntry> {
     let trimmed = text.trim_start();
     if trimmed.starts_with(ABORTED) {
-        vec![Entry::Abandoned]
+        vec![ConversationEntry::Abandoned]
     } else if trimmed.starts_with(SUMMARY) {
         summary_entries(trimmed)
     } else if trimmed.is_empty() || NOTES.iter().any(|note| trimmed.starts_with(note)) {
         Vec::new()
     } else {
-        vec![Entry::Prompt(text.to_owned())]
+        vec![ConversationEntry::Prompt(text.to_owned())]
     }
 }
 
 /// The entries that a summary of this server replaces: its count of responses to the last script, or the
 /// script's end.
-pub(super) fn summary_entries(summary: &str) -> Vec<Entry> {
+pub(super) fn summary_entries(summary: &str) -> Vec<ConversationEntry> {
     let count = summary.rsplit_once(SO_FAR).and_then(|(_, count)| count.trim().parse().ok());
     match count {
         Some(count @ 0..MOST) => {
-            let response = || [Entry::Response, Entry::Results(Vec::new())];
+            let response = || [ConversationEntry::Response, ConversationEntry::Results(Vec::new())];
             std::iter::repeat_with(response).take(count).flatten().collect()
         }
-        Some(MOST..) | None => vec![Entry::Abandoned],
+        Some(MOST..) | None => vec![ConversationEntry::Abandoned],
     }
 }
 
@@ -68,10 +68,10 @@ pub(super) fn summary(conversation: &Conversation) -> String {
 
 /// What a message between agents means, given its head and its content. The conversation before a task
 /// belongs to the agent that gave it.
-pub(super) fn task_entries(texts: &[&str]) -> Vec<Entry> {
+pub(super) fn task_entries(texts: &[&str]) -> Vec<ConversationEntry> {
     match texts {
         [head, task @ ..] if head.starts_with(TASK) => {
-            vec![Entry::Abandoned, Entry::Prompt(task.join("\n"))]
+            vec![ConversationEntry::Abandoned, ConversationEntry::Prompt(task.join("\n"))]
         }
         _ => Vec::new(),
     }
@@ -99,7 +99,7 @@ pub(super) fn side_answer(body: &Value, conversation: &Conversation) -> Option<S
     let has_script = conversation
         .entries
         .iter()
-        .any(|entry| matches!(entry, Entry::Prompt(text) if text.contains("[[")));
+        .any(|entry| matches!(entry, ConversationEntry::Prompt(text) if text.contains("[[")));
     (reviews && !has_script).then(review)
 }
 

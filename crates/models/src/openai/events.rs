@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::write;
 use crate::json::with;
-use crate::response_plan::{Block, Call, Deltas, End, ResponsePlan, Stop, pieces};
+use crate::response_plan::{Block, Deltas, End, ResponsePlan, Stop, ToolCall, pieces};
 use crate::stream_body::Frame;
 
 pub(super) fn stream(plan: &ResponsePlan) -> Vec<Frame> {
@@ -107,7 +107,7 @@ impl<'plan> Events<'plan> {
         self.done(item);
     }
 
-    fn tool(&mut self, call: &Call, item: Value) {
+    fn tool(&mut self, call: &ToolCall, item: Value) {
         let begun = with(item.clone(), "status", "in_progress");
         let at = self.position(&item, json!({}));
         let kind = item.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();

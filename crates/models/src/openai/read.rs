@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::{codex, write};
-use crate::conversation::{Conversation, Entry};
+use crate::conversation::{Conversation, ConversationEntry};
 use crate::json::text_at;
 use crate::response_plan::{Failure, ToolKind};
 
@@ -18,7 +18,7 @@ pub(super) fn conversation(body: &Value, thread: Option<&str>) -> Result<Convers
     };
     let mut entries = entries(items);
     if let Some(Value::String(prompt)) = body.get("input") {
-        entries.push(Entry::Prompt(prompt.clone()));
+        entries.push(ConversationEntry::Prompt(prompt.clone()));
     }
     let notes = items.iter().filter(|item| matches!(text_at(item, "role"), "developer" | "system"));
     let notes = notes.flat_map(|item| texts(item.get("content")));
@@ -65,7 +65,7 @@ fn check(body: &Value) -> Result<(), Failure> {
     }
 }
 
-fn entries(items: &[Value]) -> Vec<Entry> {
+fn entries(items: &[Value]) -> Vec<ConversationEntry> {
     let mut entries = Vec::new();
     for item in items {
         // The type of a message is optional.
@@ -80,8 +80,8 @@ fn entries(items: &[Value]) -> Vec<Entry> {
             (kind, _) if kind.ends_with("_output") => {
                 let result = texts(item.get("output")).join("\n");
                 match entries.last_mut() {
-                    Some(Entry::Results(results)) => results.push(result),
-                    _ => entries.push(Entry::Results(vec![result])),
+                    Some(ConversationEntry::Results(results)) => results.push(result),
+                    _ => entries.push(ConversationEntry::Results(vec![result])),
                 }
             }
             ("compaction", _) => {
@@ -97,9 +97,9 @@ fn entries(items: &[Value]) -> Vec<Entry> {
 }
 
 /// A model item; its response may have been incomplete.
-fn response(item: &Value) -> impl Iterator<Item = Entry> {
+fn response(item: &Value) -> impl Iterator<Item = ConversationEntry> {
     let broken = text_at(item, "id").ends_with(write::BROKEN);
-    std::iter::once(Entry::Response).chain(broken.then_some(Entry::Broken))
+    std::iter::once(ConversationEntry::Response).chain(broken.then_some(ConversationEntry::Broken))
 }
 
 /// The offered tools: from the request's list, and from items.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::json::with;
-use crate::response_plan::{Block, Call, End, Failure, ResponsePlan, Stop, ToolKind};
+use crate::response_plan::{Block, End, Failure, ResponsePlan, Stop, ToolCall, ToolKind};
 
 /// Only the real API could decrypt it.
 const ENCRYPTED: &str = "c2NyaXB0ZWQsIHJlYWRhYmxlIGJ5IG5vYm9keQ==";
@@ -104,7 +104,7 @@ fn broken(end: &End) -> bool {
 }
 
 /// Adds the call's id, name and input to its item.
-fn called(mut item: Value, call: &Call) -> Value {
+fn called(mut item: Value, call: &ToolCall) -> Value {
     if call.kind != ToolKind::Hosted {
         item = with(item, "call_id", format!("call_{}", call.id));
     }
@@ -122,7 +122,7 @@ fn called(mut item: Value, call: &Call) -> Value {
 }
 
 /// The name and the value of the input field: JSON in a string, or plain text.
-pub(super) fn input(call: &Call) -> Option<(&'static str, String)> {
+pub(super) fn input(call: &ToolCall) -> Option<(&'static str, String)> {
     match call.kind {
         ToolKind::Function => Some(("arguments", call.input.get().to_owned())),
         ToolKind::Freeform => Some((

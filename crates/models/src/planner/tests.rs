@@ -2,15 +2,15 @@ use serde_json::json;
 
 use super::*;
 
-fn prompt(text: &str) -> Entry {
-    Entry::Prompt(text.to_owned())
+fn prompt(text: &str) -> ConversationEntry {
+    ConversationEntry::Prompt(text.to_owned())
 }
 
-fn results(texts: &[&str]) -> Entry {
-    Entry::Results(texts.iter().map(|text| (*text).to_owned()).collect())
+fn results(texts: &[&str]) -> ConversationEntry {
+    ConversationEntry::Results(texts.iter().map(|text| (*text).to_owned()).collect())
 }
 
-fn conversation(entries: Vec<Entry>) -> Conversation {
+fn conversation(entries: Vec<ConversationEntry>) -> Conversation {
     Conversation { model: "m-1".to_owned(), entries, ..Conversation::default() }
 }
 
@@ -18,7 +18,7 @@ fn planned(conversation: &Conversation, attempt: u32) -> ResponsePlan {
     ResponseSteps::find(conversation).expect("steps").plan(conversation, attempt, "id", 40)
 }
 
-fn said(entries: Vec<Entry>) -> String {
+fn said(entries: Vec<ConversationEntry>) -> String {
     let conversation = conversation(entries);
     let plan = planned(&conversation, 0);
     let texts = plan.blocks.iter().filter_map(|block| match block {
@@ -31,14 +31,18 @@ fn said(entries: Vec<Entry>) -> String {
 #[test]
 fn the_position_is_the_number_of_responses_since_the_last_script() {
     let script = "[[say one]] [[tool A {}]] [[say two {result}]] [[stop max_tokens]] [[say three]]";
-    let mut entries = vec![prompt("[[say older]]"), Entry::Response, prompt(script)];
+    let mut entries = vec![prompt("[[say older]]"), ConversationEntry::Response, prompt(script)];
     assert_eq!(said(entries.clone()), "one");
     // Some APIs send the text and the call of one response separately.
-    entries.extend([Entry::Response, Entry::Response, results(&["r", "s"])]);
+    entries.extend([
+        ConversationEntry::Response,
+        ConversationEntry::Response,
+        results(&["r", "s"]),
+    ]);
     assert_eq!(said(entries.clone()), "two r\ns");
-    entries.extend([Entry::Response, prompt("go on")]);
+    entries.extend([ConversationEntry::Response, prompt("go on")]);
     assert_eq!(said(entries.clone()), "three");
-    entries.extend([Entry::Response, prompt("and now?")]);
+    entries.extend([ConversationEntry::Response, prompt("and now?")]);
     assert_eq!(said(entries), "You said: and now?");
 }
 
@@ -46,9 +50,9 @@ fn the_position_is_the_number_of_responses_since_the_last_script() {
 fn an_abandoned_script_does_not_continue() {
     let entries = vec![
         prompt("[[tool A {}]] [[say more]]"),
-        Entry::Response,
+        ConversationEntry::Response,
         results(&["stopped"]),
-        Entry::Abandoned,
+        ConversationEntry::Abandoned,
         prompt("hello"),
     ];
     assert_eq!(said(entries), "You said: hello");
@@ -57,24 +61,27 @@ fn an_abandoned_script_does_not_continue() {
 #[test]
 fn a_broken_response_is_played_again() {
     let script = "[[tool A]] [[say two]] [[stop]] [[say three]]";
-    let mut entries = vec![prompt(script), Entry::Response, results(&["r"])];
+    let mut entries = vec![prompt(script), ConversationEntry::Response, results(&["r"])];
     let whole = entries.clone();
-    entries.extend([Entry::Response, Entry::Broken]);
+    entries.extend([ConversationEntry::Response, ConversationEntry::Broken]);
     assert_eq!(said(entries), "two");
     let mut entries = whole;
-    entries.push(Entry::Broken);
+    entries.push(ConversationEntry::Broken);
     assert_eq!(said(entries), "two", "nothing of the broken one was kept");
 }
 
 #[test]
 fn only_prompts_are_echoed() {
-    assert_eq!(said(vec![prompt("[[say a]]"), Entry::Response]), "Done.");
+    assert_eq!(said(vec![prompt("[[say a]]"), ConversationEntry::Response]), "Done.");
     assert_eq!(said(Vec::new()), "Done.");
 }
 
 #[test]
 fn results_without_steps_are_acknowledged() {
-    assert_eq!(said(vec![prompt("[[tool A]]"), Entry::Response, results(&["r"])]), "Done.");
+    assert_eq!(
+        said(vec![prompt("[[tool A]]"), ConversationEntry::Response, results(&["r"])]),
+        "Done."
+    );
 }
 
 #[test]
@@ -90,7 +97,7 @@ fn a_side_call_plays_no_script() {
 #[test]
 fn placeholders_are_filled_once() {
     let mut entries = vec![prompt("[[tool A]] [[say {{model} {model} {nothing} {result}]]")];
-    entries.extend([Entry::Response, results(&["{model}"])]);
+    entries.extend([ConversationEntry::Response, results(&["{model}"])]);
     assert_eq!(said(entries), "{model} m-1 {nothing} {model}");
 }
 
@@ -125,7 +132,7 @@ fn deltas_are_words_and_usage_has_a_default() {
 #[test]
 fn long_texts_have_larger_deltas_and_a_limit() {
     let result = "a ".repeat(500_000);
-    let entries = |script| vec![prompt(script), Entry::Response, results(&[&result])];
+    let entries = |script| vec![prompt(script), ConversationEntry::Response, results(&[&result])];
     let echoed = conversation(entries("[[tool A]] [[say {result}]]"));
     let [Block::Text(deltas)] = &planned(&echoed, 0).blocks[..] else { panic!("a text") };
     assert_eq!(deltas.text(), result);

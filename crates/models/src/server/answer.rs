@@ -10,10 +10,10 @@ use hyper::body::Incoming;
 use serde_json::{Value, json};
 
 use super::Shared;
-use crate::api::{Api, ApiCall, Request, apis};
+use crate::api::{Api, ApiCall, ApiRequest, apis};
 use crate::conversation::Conversation;
 use crate::planner::ResponseSteps;
-use crate::request_record::Seen;
+use crate::request_record::RecordedRequest;
 use crate::response_plan::{Block, End, Failure, ResponsePlan};
 use crate::stream_body::{After, Frame, StreamBody, stream_body};
 
@@ -23,15 +23,15 @@ const LARGEST: usize = 64 * 1024 * 1024;
 /// The only model name that is refused.
 const NO_MODEL: &str = "no-such-model";
 
-type Answer = Response<Either<Full<Bytes>, StreamBody>>;
+type HttpResponse = Response<Either<Full<Bytes>, StreamBody>>;
 
 pub(super) async fn answer(
     shared: Arc<Shared>,
     request: hyper::Request<Incoming>,
-) -> Result<Answer, Infallible> {
+) -> Result<HttpResponse, Infallible> {
     let (head, body) = request.into_parts();
     let read = Limited::new(body, LARGEST).collect().await;
-    let mut request = Request {
+    let mut request = ApiRequest {
         method: head.method,
         path: head.uri.path().to_owned(),
         query: head.uri.query().unwrap_or_default().to_owned(),
@@ -46,7 +46,7 @@ pub(super) async fn answer(
         Err(_) => Some(Failure::new(413, "failed to read the body: more than 64 MiB, or cut off")),
     };
     let api = apis().into_iter().find(|api| api.owns(&request));
-    let number = shared.record().note(Seen::new(&request, api.map(Api::name)));
+    let number = shared.record().note(RecordedRequest::new(&request, api.map(Api::name)));
     let id = shared.id();
     let answer = match (api, failure) {
         (Some(api), Some(failure)) => refuse(api, &failure, &id),
@@ -65,10 +65,10 @@ pub(super) async fn answer(
 fn answer_api(
     shared: &Arc<Shared>,
     api: &'static dyn Api,
-    request: &Request,
+    request: &ApiRequest,
     number: u64,
     id: &str,
-) -> Answer {
+) -> HttpResponse {
     match api.read(request) {
         Ok(ApiCall::Turn(conversation)) => {
             shared.record().change(number, |seen| {
@@ -100,7 +100,7 @@ fn turn(
     number: u64,
     id: &str,
     size: usize,
-) -> Answer {
+) -> HttpResponse {
     let steps = match ResponseSteps::find(conversation) {
         Ok(steps) => steps,
         Err(failure) => return refuse(api, &failure, id),
@@ -134,7 +134,7 @@ fn turn(
     answer
 }
 
-fn stream(body: StreamBody, headers: Vec<(String, String)>) -> Answer {
+fn stream(body: StreamBody, headers: Vec<(String, String)>) -> HttpResponse {
     let mut answer = Response::new(Either::Right(body));
     answer.headers_mut().insert("content-type", HeaderValue::from_static("text/event-stream"));
     answer.headers_mut().insert("cache-control", HeaderValue::from_static("no-cache"));
@@ -154,7 +154,7 @@ fn unstreamed(api: &dyn Api, plan: &ResponsePlan) -> Vec<Frame> {
     }
 }
 
-fn refuse(api: &dyn Api, failure: &Failure, id: &str) -> Answer {
+fn refuse(api: &dyn Api, failure: &Failure, id: &str) -> HttpResponse {
     let mut headers = api.headers(id, Some(failure));
     if let Some(seconds) = failure.retry_after {
         headers.push(("retry-after".to_owned(), seconds.to_string()));
@@ -163,23 +163,23 @@ fn refuse(api: &dyn Api, failure: &Failure, id: &str) -> Answer {
 }
 
 /// Claude Code 2.1.197 checks that the server is there before it sends a request.
-fn hello() -> Answer {
+fn hello() -> HttpResponse {
     let names = apis().map(Api::name);
     whole(200, Vec::new(), json!({"server": "agentwire", "apis": names}).to_string().into())
 }
 
-fn unknown(shared: &Shared, number: u64, request: &Request) -> Answer {
+fn unknown(shared: &Shared, number: u64, request: &ApiRequest) -> HttpResponse {
     shared.record().note_unknown(number);
     let body: Value = json!({"error": {"message": not_found(request).message}});
     whole(404, Vec::new(), body.to_string().into())
 }
 
-fn not_found(request: &Request) -> Failure {
-    let Request { method, path, .. } = request;
+fn not_found(request: &ApiRequest) -> Failure {
+    let ApiRequest { method, path, .. } = request;
     Failure::new(404, format!("no model API has {method} {path}"))
 }
 
-fn whole(status: u16, headers: Vec<(String, String)>, body: Bytes) -> Answer {
+fn whole(status: u16, headers: Vec<(String, String)>, body: Bytes) -> HttpResponse {
     let mut answer = Response::new(Either::Left(Full::new(body)));
     *answer.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
     answer.headers_mut().insert("content-type", HeaderValue::from_static("application/json"));
@@ -188,7 +188,7 @@ fn whole(status: u16, headers: Vec<(String, String)>, body: Bytes) -> Answer {
 }
 
 /// Adds headers, except invalid ones.
-fn add(answer: &mut Answer, headers: Vec<(String, String)>) {
+fn add(answer: &mut HttpResponse, headers: Vec<(String, String)>) {
     for (name, value) in headers {
         if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), value.parse::<HeaderValue>()) {
             answer.headers_mut().insert(name, value);

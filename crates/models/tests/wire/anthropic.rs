@@ -3,7 +3,7 @@
 use agentwire_models::{ModelServer, Options, Usage};
 use serde_json::{Value, json};
 
-use crate::client::{Answer, Exchange, eventually, post};
+use crate::client::{Exchange, HttpResponse, eventually, post};
 
 fn server() -> ModelServer {
     ModelServer::start(Options::default()).expect("a server")
@@ -23,18 +23,18 @@ fn request(prompt: &str) -> Value {
     })
 }
 
-fn ask(server: &ModelServer, prompt: &str) -> Answer {
+fn ask(server: &ModelServer, prompt: &str) -> HttpResponse {
     post(server, "/v1/messages?beta=true", &request(prompt))
 }
 
-fn ask_whole(server: &ModelServer, prompt: &str) -> Answer {
+fn ask_whole(server: &ModelServer, prompt: &str) -> HttpResponse {
     let mut request = request(prompt);
     request["stream"] = json!(false);
     post(server, "/v1/messages", &request)
 }
 
 /// The events as values; each is named after its type.
-fn events(answer: &Answer) -> Vec<Value> {
+fn events(answer: &HttpResponse) -> Vec<Value> {
     assert_eq!(answer.status, 200, "{}", answer.text());
     assert_eq!(answer.headers["content-type"], "text/event-stream");
     let events = answer.events();
@@ -47,7 +47,7 @@ fn events(answer: &Answer) -> Vec<Value> {
 }
 
 /// The message that a client builds from the events.
-fn message(answer: &Answer) -> Value {
+fn message(answer: &HttpResponse) -> Value {
     let events = events(answer);
     let mut message = events[0]["message"].clone();
     assert_eq!(events[0]["type"], "message_start");

@@ -13,7 +13,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// An answer, as far as it arrived.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct HttpResponse {
     pub(crate) status: u16,
     pub(crate) headers: BTreeMap<String, String>,
     pub(crate) body: Vec<u8>,
@@ -21,7 +21,7 @@ pub(crate) struct Answer {
     pub(crate) whole: bool,
 }
 
-impl Answer {
+impl HttpResponse {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).expect("a JSON body")
     }
@@ -87,7 +87,7 @@ impl Exchange {
         line.split(' ').nth(1).expect("a status").parse().expect("a number")
     }
 
-    pub(crate) fn finish(mut self) -> Answer {
+    pub(crate) fn finish(mut self) -> HttpResponse {
         let status = self.status();
         let mut headers = BTreeMap::new();
         loop {
@@ -105,7 +105,7 @@ impl Exchange {
             }
             None => self.chunks(&mut body).is_some(),
         };
-        Answer { status, headers, body, whole }
+        HttpResponse { status, headers, body, whole }
     }
 
     /// Reads chunks up to the last one.
@@ -127,7 +127,7 @@ impl Exchange {
 }
 
 /// Posts JSON and reads the whole answer.
-pub(crate) fn post(server: &ModelServer, path: &str, body: &Value) -> Answer {
+pub(crate) fn post(server: &ModelServer, path: &str, body: &Value) -> HttpResponse {
     let headers = [("content-type", "application/json")];
     Exchange::start(server, "POST", path, &headers, body.to_string().as_bytes()).finish()
 }

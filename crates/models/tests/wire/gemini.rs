@@ -5,7 +5,7 @@ mod gemini_cli;
 use agentwire_models::{ModelServer, Options, Usage};
 use serde_json::{Value, json};
 
-use crate::client::{Answer, Exchange, eventually, post};
+use crate::client::{Exchange, HttpResponse, eventually, post};
 
 const STREAM: &str = "/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse";
 const WHOLE: &str = "/v1beta/models/gemini-2.5-pro:generateContent";
@@ -32,15 +32,15 @@ fn say(request: &mut Value, role: &str, parts: &Value) {
     contents.push(json!({"role": role, "parts": parts}));
 }
 
-fn ask(server: &ModelServer, prompt: &str) -> Answer {
+fn ask(server: &ModelServer, prompt: &str) -> HttpResponse {
     post(server, STREAM, &request(prompt))
 }
 
-fn ask_whole(server: &ModelServer, prompt: &str) -> Answer {
+fn ask_whole(server: &ModelServer, prompt: &str) -> HttpResponse {
     post(server, WHOLE, &request(prompt))
 }
 
-fn chunks(answer: &Answer) -> Vec<Value> {
+fn chunks(answer: &HttpResponse) -> Vec<Value> {
     assert_eq!(answer.status, 200, "{}", answer.text());
     assert_eq!(answer.headers["content-type"], "text/event-stream");
     let events = answer.events().into_iter();
@@ -53,7 +53,7 @@ fn parts(chunk: &Value) -> &Vec<Value> {
 }
 
 /// The response that a client builds from the chunks.
-fn response(answer: &Answer) -> Value {
+fn response(answer: &HttpResponse) -> Value {
     let chunks = chunks(answer);
     let (last, rest) = chunks.split_last().expect("a chunk");
     assert!(rest.iter().all(|chunk| chunk["candidates"][0].get("finishReason").is_none()));

@@ -6,7 +6,7 @@ mod reader;
 use agentwire_models::{ModelServer, Options, Usage};
 use serde_json::{Value, json};
 
-use crate::client::{Answer, Exchange, eventually, post};
+use crate::client::{Exchange, HttpResponse, eventually, post};
 use reader::{events, response};
 
 fn server() -> ModelServer {
@@ -42,11 +42,11 @@ fn request(prompt: &str) -> Value {
     })
 }
 
-fn ask(server: &ModelServer, prompt: &str) -> Answer {
+fn ask(server: &ModelServer, prompt: &str) -> HttpResponse {
     post(server, "/v1/responses", &request(prompt))
 }
 
-fn ask_whole(server: &ModelServer, prompt: &str) -> Answer {
+fn ask_whole(server: &ModelServer, prompt: &str) -> HttpResponse {
     let mut request = request(prompt);
     request["stream"] = json!(false);
     post(server, "/v1/responses", &request)
@@ -63,7 +63,7 @@ fn go_on(request: &mut Value, response: &Value, results: &[Value]) {
     }
 }
 
-fn said(answer: &Answer) -> String {
+fn said(answer: &HttpResponse) -> String {
     response(answer)["output"][0]["content"][0]["text"].as_str().expect("a text").to_owned()
 }
 

@@ -14,9 +14,9 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 
-use super::listen_policy::{Entrance, PublicUrl};
+use super::listen_policy::{ListenPolicy, PublicUrl};
 use super::problem::Problem;
-use super::unauthenticated::Guest;
+use super::unauthenticated::UnauthenticatedConnection;
 use super::{App, routes};
 use crate::tokens::{Caller, Scope, Tokens};
 
@@ -32,9 +32,9 @@ pub(crate) struct Hosts {
 }
 
 impl Hosts {
-    pub(crate) fn of(at: SocketAddr, entrance: &Entrance) -> Self {
-        let public = entrance.public_url.as_ref();
-        Self::new(at, entrance.tls.is_some(), &entrance.hosts, public)
+    pub(crate) fn of(at: SocketAddr, policy: &ListenPolicy) -> Self {
+        let public = policy.public_url.as_ref();
+        Self::new(at, policy.tls.is_some(), &policy.hosts, public)
     }
 
     fn new(at: SocketAddr, is_tls: bool, others: &[String], public: Option<&PublicUrl>) -> Self {
@@ -162,12 +162,18 @@ const HEADERS: [(HeaderName, &str); 4] = [
 ];
 
 /// Checks every request before it is routed.
-pub(super) async fn door(State(app): State<App>, mut request: Request, next: Next) -> Response {
-    let mut response = match let_in(&app, &request) {
+pub(super) async fn authenticate(
+    State(app): State<App>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let mut response = match check_request(&app, &request) {
         Ok(caller) => {
-            let is_known = app.entrance.tokens.is_none() || !caller.id().is_empty();
-            if let Some(guest) = request.extensions().get::<Guest>().filter(|_| is_known) {
-                guest.known();
+            let is_authenticated = app.policy.tokens.is_none() || !caller.id().is_empty();
+            if let Some(pending) =
+                request.extensions().get::<UnauthenticatedConnection>().filter(|_| is_authenticated)
+            {
+                pending.authenticated();
             }
             request.extensions_mut().insert(caller);
             next.run(request).await
@@ -189,13 +195,13 @@ pub(super) async fn door(State(app): State<App>, mut request: Request, next: Nex
     response
 }
 
-fn let_in(app: &App, request: &Request) -> Result<Caller, Problem> {
+fn check_request(app: &App, request: &Request) -> Result<Caller, Problem> {
     let (headers, uri) = (request.headers(), request.uri());
     app.hosts.check(uri, headers)?;
     let is_page = app.is_main && matches!(uri.path(), "/" | "/healthz");
     check_site(headers, is_page)?;
     let is_open = app.is_main && routes::is_open(request.method(), uri.path());
-    let caller = match &app.entrance.tokens {
+    let caller = match &app.policy.tokens {
         _ if is_open => Caller::without_token("nobody", Scope::Watch),
         None => Caller::without_token("anyone", Scope::Admin),
         Some(tokens) => {
@@ -203,7 +209,7 @@ fn let_in(app: &App, request: &Request) -> Result<Caller, Problem> {
                 true => routes::is_socket(uri.path()),
                 false => uri.path() == "/",
             };
-            known(app, tokens, credential(request.method(), is_socket, headers)?)?
+            caller_of(app, tokens, credential(request.method(), is_socket, headers)?)?
         }
     };
     let name = uri.path().rsplit('/').next().unwrap_or_default();
@@ -213,7 +219,7 @@ fn let_in(app: &App, request: &Request) -> Result<Caller, Problem> {
     Ok(caller)
 }
 
-fn known(app: &App, tokens: &Tokens, with: Option<Credential<'_>>) -> Result<Caller, Problem> {
+fn caller_of(app: &App, tokens: &Tokens, with: Option<Credential<'_>>) -> Result<Caller, Problem> {
     match with {
         Some(Credential::Token(token)) => {
             tokens.caller(token).ok_or_else(|| Problem::unauthorized("unknown token"))

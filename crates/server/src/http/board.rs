@@ -1,8 +1,8 @@
 //! The board of the unified specification (§2.2, §3): sessions as plain events, read in pages or as they
 //! grow.
 
-mod cache;
 mod pages;
+mod sessions;
 
 use std::path::Path as FilePath;
 use std::sync::Arc;
@@ -22,14 +22,14 @@ use http::{HeaderMap, StatusCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::body::{At, LARGE, Taken, json, object, unread};
+use super::body::{LARGE, PathParam, ReadBody, discard, json, object};
 use super::problem::Problem;
-use super::rest::{Answer, end, key, session_id};
+use super::rest::{HttpResult, end, key, session_id};
 use super::{App, authorization};
 use crate::tokens::{Caller, Scope};
 
-pub(crate) use self::cache::Desk;
-pub(super) use self::pages::{EventPage, events};
+pub(super) use self::pages::{BoardEventPage, events};
+pub(crate) use self::sessions::BoardSessions;
 
 /// How long an agent may keep working in the background after its turn without an event.
 const LINGER: Duration = Duration::from_secs(60 * 60);
@@ -40,8 +40,7 @@ const GRACE: Duration = Duration::from_secs(30);
 /// The request for a board session.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schemars(rename = "BoardSessionRequest")]
-pub(super) struct Create {
+pub(super) struct BoardSessionRequest {
     /// claude, codex, gemini, acp or demo.
     #[schemars(with = "AgentType")]
     agent_id: String,
@@ -55,8 +54,7 @@ pub(super) struct Create {
 /// A board session.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(rename = "BoardSession")]
-pub(super) struct Shown {
+pub(super) struct BoardSession {
     /// A UUID.
     id: SessionId,
     /// running, done, failed or cancelled.
@@ -67,20 +65,20 @@ pub(super) struct Shown {
     state: BoardState,
 }
 
-impl Shown {
-    async fn answer(app: &App, id: &SessionId) -> Answer {
+impl BoardSession {
+    async fn answer(app: &App, id: &SessionId) -> HttpResult {
         let record = app.hub().record(id).await?;
         // A board session's end is reported by its events; the last one arrives when the session ends.
-        let is_over = record.summary.state == SessionState::Ended || !app.desk.sees_to(id);
-        let state = if is_over { state(&record) } else { BoardState::Running };
+        let is_ended = record.summary.state == SessionState::Ended || !app.board_sessions.owns(id);
+        let state = if is_ended { state(&record) } else { BoardState::Running };
         Ok(json(StatusCode::OK, &Self { id: id.clone(), state }))
     }
 }
 
 /// The state of a session. While a subagent works in the background, the session is still running.
 fn state(record: &Record) -> BoardState {
-    let rests = record.summary.state == SessionState::Idle;
-    match rests && !record.open.agents.is_empty() {
+    let is_idle = record.summary.state == SessionState::Idle;
+    match is_idle && !record.open.agents.is_empty() {
         true => BoardState::Running,
         false => BoardState::of(&record.summary),
     }
@@ -92,11 +90,11 @@ pub(super) async fn create(
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
     body: Body,
-) -> Answer {
+) -> HttpResult {
     authorization::need(&caller, Scope::Drive)?;
     let key = key(&headers, &format!("board/{}", caller.id()))?;
-    let Taken { value, share } = object(&app, body, LARGE).await?;
-    let Create { agent_id, project_id, prompt } = value;
+    let ReadBody { value, share } = object(&app, body, LARGE).await?;
+    let BoardSessionRequest { agent_id, project_id, prompt } = value;
     let agent: AgentType = Json::of(&agent_id).read().map_err(|_| {
         Problem::invalid(format!(
             "agentId is {agent_id}; it must be one of {}",
@@ -120,22 +118,23 @@ pub(super) async fn create(
         ..NewSession::of(agent)
     };
     match app.hub().start_or_continue(new, share.map(Arc::new)).await? {
-        StartOutcome::Running(session) if app.desk.take_on(session.id()) => {
+        StartOutcome::Running(session) if app.board_sessions.add_owned(session.id()) => {
             let id = session.id().clone();
-            drop(tokio::spawn(see_to_the_end(app, session)));
-            Ok(json(StatusCode::OK, &Shown { id, state: BoardState::Running }))
+            drop(tokio::spawn(end_after_turn(app, session)));
+            Ok(json(StatusCode::OK, &BoardSession { id, state: BoardState::Running }))
         }
-        StartOutcome::Running(session) => Shown::answer(&app, session.id()).await,
-        StartOutcome::Existing(id) => Shown::answer(&app, &id).await,
+        StartOutcome::Running(session) => BoardSession::answer(&app, session.id()).await,
+        StartOutcome::Existing(id) => BoardSession::answer(&app, &id).await,
     }
 }
 
 /// The board has no second prompt: the session ends with its turn, once nothing works in the background.
 /// Until then, requests can still be answered.
-async fn see_to_the_end(app: App, session: SessionHandle) {
-    let rests = |summary: &SessionSummary| summary.turns > 0 && summary.state == SessionState::Idle;
+async fn end_after_turn(app: App, session: SessionHandle) {
+    let is_idle =
+        |summary: &SessionSummary| summary.turns > 0 && summary.state == SessionState::Idle;
     loop {
-        let seen = session.until(rests).await.last_seq;
+        let seen = session.until(is_idle).await.last_seq;
         let record = app.hub().record(session.id()).await;
         if !record.is_ok_and(|record| state(&record) == BoardState::Running) {
             break;
@@ -150,9 +149,9 @@ async fn see_to_the_end(app: App, session: SessionHandle) {
         let seen = session.summary();
         let record = app.hub().record(session.id()).await;
         let works = record.is_ok_and(|record| !record.open.agents.is_empty());
-        let patience = if works || seen.state != SessionState::Idle { LINGER } else { GRACE };
+        let limit = if works || seen.state != SessionState::Idle { LINGER } else { GRACE };
         let news = session.until(|summary| summary.last_seq > seen.last_seq);
-        match tokio::time::timeout(patience, news).await {
+        match tokio::time::timeout(limit, news).await {
             Ok(summary) if summary.state == SessionState::Ended => break,
             // The session failed and its end could not be stored; there is nothing left to wait for.
             Ok(summary) if summary.last_seq == seen.last_seq => break,
@@ -164,24 +163,24 @@ async fn see_to_the_end(app: App, session: SessionHandle) {
             }
         }
     }
-    app.desk.let_go(session.id());
+    app.board_sessions.remove_owned(session.id());
 }
 
 /// `GET /api/sessions/{id}`
-pub(super) async fn show(State(app): State<App>, At(id): At<String>) -> Answer {
-    Shown::answer(&app, &session_id(&id)?).await
+pub(super) async fn show(State(app): State<App>, PathParam(id): PathParam<String>) -> HttpResult {
+    BoardSession::answer(&app, &session_id(&id)?).await
 }
 
 /// `POST /api/sessions/{id}/cancel`
 pub(super) async fn cancel(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    At(id): At<String>,
+    PathParam(id): PathParam<String>,
     body: Body,
-) -> Answer {
+) -> HttpResult {
     authorization::need(&caller, Scope::Drive)?;
-    unread(&app, body).await;
+    discard(&app, body).await;
     let id = session_id(&id)?;
     end(&app, &id).await?;
-    Shown::answer(&app, &id).await
+    BoardSession::answer(&app, &id).await
 }

@@ -17,8 +17,8 @@ use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
 use super::App;
-use super::meter::{FREE, Pace, STOPS, step};
 use super::problem::Problem;
+use super::websocket_budget::{Pace, SHARE_FREE_BYTES, STALL_LIMITS, share_size};
 
 /// How long a body may take to arrive.
 const BODY_TIME: Duration = Duration::from_secs(30);
@@ -30,17 +30,17 @@ pub(crate) const LARGE: usize = 64 << 20;
 pub(crate) const SMALL: usize = 1 << 20;
 
 /// How long a large body waits for its budget share.
-const PATIENCE: Duration = Duration::from_secs(10);
+const SHARE_WAIT: Duration = Duration::from_secs(10);
 
 /// The content of a body. A large one holds a budget share as long as its content is in memory.
-pub(crate) struct Taken<T> {
+pub(crate) struct ReadBody<T> {
     pub(crate) value: T,
     pub(crate) share: Option<Share>,
 }
 
 /// Reads a body as text. A large body is read once it has a share, and must then arrive without stopping.
 /// If the body does not announce its length, the share grows with what has arrived.
-pub(crate) async fn text(app: &App, body: Body, limit: usize) -> Result<Taken<String>, Problem> {
+pub(crate) async fn text(app: &App, body: Body, limit: usize) -> Result<ReadBody<String>, Problem> {
     // The announced length is enough to refuse it.
     if body.size_hint().lower() > limit as u64 {
         return Err(Problem::too_large(limit));
@@ -48,27 +48,27 @@ pub(crate) async fn text(app: &App, body: Body, limit: usize) -> Result<Taken<St
     let pool = &app.hub().log().budget().clients;
     let announced = body.size_hint().exact().and_then(|size| usize::try_from(size).ok());
     let mut share = match announced {
-        Some(size) if size > FREE => Some(take(pool, size).await?),
+        Some(size) if size > SHARE_FREE_BYTES => Some(acquire_share(pool, size).await?),
         Some(_) | None => None,
     };
     let mut body = Limited::new(body, limit);
-    let mut bytes = Vec::with_capacity(announced.unwrap_or(0).min(FREE));
-    let mut held = announced.unwrap_or(0);
-    let mut begun = Instant::now();
-    let mut pace = Pace::new(begun, 0);
+    let mut bytes = Vec::with_capacity(announced.unwrap_or(0).min(SHARE_FREE_BYTES));
+    let mut share_bytes = announced.unwrap_or(0);
+    let mut started = Instant::now();
+    let mut pace = Pace::new(started, 0);
     loop {
-        let moved = Instant::now();
+        let last_progress = Instant::now();
         let frame = loop {
-            match tokio::time::timeout(STOPS.0, body.frame()).await {
+            match tokio::time::timeout(STALL_LIMITS.0, body.frame()).await {
                 Ok(frame) => break frame,
                 Err(_) => {
-                    let is_slow = pace.is_slow(Instant::now(), bytes.len(), held);
-                    let is_wanted = is_slow && pool.waiting() > 0;
-                    let is_stopped = moved.elapsed() >= STOPS.1;
-                    if (share.is_some() && (is_wanted || is_stopped))
-                        || begun.elapsed() >= BODY_TIME
+                    let is_too_slow = pace.is_too_slow(Instant::now(), bytes.len(), share_bytes);
+                    let is_wanted = is_too_slow && pool.waiting() > 0;
+                    let is_stalled = last_progress.elapsed() >= STALL_LIMITS.1;
+                    if (share.is_some() && (is_wanted || is_stalled))
+                        || started.elapsed() >= BODY_TIME
                     {
-                        return Err(Problem::too_slow(begun.elapsed()));
+                        return Err(Problem::too_slow(started.elapsed()));
                     }
                 }
             }
@@ -82,24 +82,25 @@ pub(crate) async fn text(app: &App, body: Body, limit: usize) -> Result<Taken<St
         if let Ok(data) = frame.into_data() {
             bytes.extend_from_slice(&data);
         }
-        let is_slow = pace.is_slow(Instant::now(), bytes.len(), held);
-        if begun.elapsed() >= BODY_TIME || (share.is_some() && is_slow && pool.waiting() > 0) {
-            return Err(Problem::too_slow(begun.elapsed()));
+        let is_too_slow = pace.is_too_slow(Instant::now(), bytes.len(), share_bytes);
+        if started.elapsed() >= BODY_TIME || (share.is_some() && is_too_slow && pool.waiting() > 0)
+        {
+            return Err(Problem::too_slow(started.elapsed()));
         }
-        let wanted = step(bytes.len(), limit);
+        let wanted = share_size(bytes.len(), limit);
         match &mut share {
-            None if bytes.len() > FREE => {
-                share = Some(take(pool, wanted).await?);
-                held = wanted;
-                begun = Instant::now();
-                pace = Pace::new(begun, bytes.len());
+            None if bytes.len() > SHARE_FREE_BYTES => {
+                share = Some(acquire_share(pool, wanted).await?);
+                share_bytes = wanted;
+                started = Instant::now();
+                pace = Pace::new(started, bytes.len());
             }
             // Others may wait for what this body holds, so it must not wait for more.
-            Some(share) if bytes.len() > held => {
+            Some(share) if bytes.len() > share_bytes => {
                 if !share.grow(wanted.saturating_mul(WORK)) {
                     return Err(overloaded());
                 }
-                held = wanted;
+                share_bytes = wanted;
             }
             Some(_) | None => {}
         }
@@ -107,11 +108,11 @@ pub(crate) async fn text(app: &App, body: Body, limit: usize) -> Result<Taken<St
     let value = blocking_if_long(bytes.len(), || String::from_utf8(bytes)).map_err(|_| {
         Problem::from(GatewayError::new(ErrorCode::InvalidJson, "the body is not UTF-8"))
     })?;
-    Ok(Taken { value, share })
+    Ok(ReadBody { value, share })
 }
 
-async fn take(pool: &Pool, bytes: usize) -> Result<Share, Problem> {
-    let share = pool.take_within(bytes.saturating_mul(WORK), PATIENCE).await;
+async fn acquire_share(pool: &Pool, bytes: usize) -> Result<Share, Problem> {
+    let share = pool.take_within(bytes.saturating_mul(WORK), SHARE_WAIT).await;
     share.ok_or_else(overloaded)
 }
 
@@ -124,15 +125,15 @@ pub(crate) async fn object<T: DeserializeOwned>(
     app: &App,
     body: Body,
     limit: usize,
-) -> Result<Taken<T>, Problem> {
-    let Taken { value, share } = text(app, body, limit).await?;
-    Ok(Taken { value: blocking_if_long(value.len(), || read(&value))?, share })
+) -> Result<ReadBody<T>, Problem> {
+    let ReadBody { value, share } = text(app, body, limit).await?;
+    Ok(ReadBody { value: blocking_if_long(value.len(), || read(&value))?, share })
 }
 
 /// Reads and ignores a body. A request that stops something is never refused for its form, and waits for
 /// nobody.
-pub(crate) async fn unread(app: &App, body: Body) {
-    let _ = text(app, body, FREE).await;
+pub(crate) async fn discard(app: &App, body: Body) {
+    let _ = text(app, body, SHARE_FREE_BYTES).await;
 }
 
 pub(crate) fn read<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
@@ -146,9 +147,9 @@ pub(crate) fn read<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
     strict::read(value.get()).map_err(|error| invalid(ErrorCode::InvalidMessage, &error))
 }
 
-pub(crate) struct At<T>(pub(crate) T);
+pub(crate) struct PathParam<T>(pub(crate) T);
 
-impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for At<T> {
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for PathParam<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {

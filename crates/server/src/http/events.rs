@@ -18,13 +18,13 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use serde::Deserialize;
 use tokio::time::{Instant, Interval};
 
-use super::body::{At, json_text, query};
+use super::body::{PathParam, json_text, query};
 use super::metrics::Wire;
 use super::problem::Problem;
-use super::rest::{Answer, page_size, session_id};
+use super::rest::{HttpResult, page_size, session_id};
 use super::{App, metrics};
-use crate::pages::{self, Page, Paged, shown};
-use crate::read_budget::Held;
+use crate::event_pages::{self, FilledPage, PageBuilder, in_profile};
+use crate::read_budget::ReadShares;
 use crate::tokens::Caller;
 
 const PAGE: usize = 100;
@@ -54,10 +54,10 @@ struct EventsQuery {
 pub(super) async fn events(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    At(id): At<String>,
+    PathParam(id): PathParam<String>,
     uri: Uri,
     headers: HeaderMap,
-) -> Answer {
+) -> HttpResult {
     let id = session_id(&id)?;
     let wanted: EventsQuery = query(&uri)?;
     // A client that reconnects sends its last position, which is newer than the one in its first URL.
@@ -68,14 +68,14 @@ pub(super) async fn events(
     let after = last_event.transpose()?.or(wanted.after).unwrap_or(0);
     let accepts = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if accepts.contains("text/event-stream") {
-        return stream_of(app, caller, &id, &wanted, after).await;
+        return event_stream(app, caller, &id, &wanted, after).await;
     }
     let limit = page_size(wanted.limit.as_deref(), PAGE, PAGE_LIMIT)?;
     let wait = wanted.wait.unwrap_or(0).min(WAIT_LIMIT);
     let wait = Duration::from_secs(wait);
     let (text, resume) = page(&app, &id, after, (limit, wanted.profile), wait).await?;
     let mut response = json_text(StatusCode::OK, text);
-    note(&mut response, resume);
+    add_resume_header(&mut response, resume);
     Ok(response)
 }
 
@@ -83,7 +83,7 @@ pub(super) async fn events(
 const RESUME: HeaderName = HeaderName::from_static("agentwire-resume");
 
 /// Adds the header. Every client can read it, except a web page.
-pub(super) fn note(response: &mut Response, resume: Resume) {
+pub(super) fn add_resume_header(response: &mut Response, resume: Resume) {
     let text = match resume {
         Resume::Exact => "exact".to_owned(),
         Resume::Missing { from, to } => format!("missing {from}-{to}"),
@@ -107,46 +107,46 @@ async fn page(
             () = app.stopping.cancelled() => {}
         }
     };
-    let page = Page::new(app.hub(), r#"{"events":["#, limit);
-    let Paged { page, next, last, is_over, resume } =
-        pages::read(app.hub(), id, after, page, profile, patience).await?;
-    let (mut text, held) = page.into_parts();
-    let told = Json::of(&resume);
+    let page = PageBuilder::new(app.hub(), r#"{"events":["#, limit);
+    let FilledPage { page, next, last, is_ended, resume } =
+        event_pages::read(app.hub(), id, after, page, profile, patience).await?;
+    let (mut text, shares) = page.into_parts();
+    let resume_json = Json::of(&resume);
     text.push_str(&format!(
-        r#"],"next":{next},"last":{last},"ended":{is_over},"resume":{}}}"#,
-        told.get()
+        r#"],"next":{next},"last":{last},"ended":{is_ended},"resume":{}}}"#,
+        resume_json.get()
     ));
-    Ok((held.text(text), resume))
+    Ok((shares.into_bytes(text), resume))
 }
 
-async fn stream_of(
+async fn event_stream(
     app: App,
     caller: Caller,
     id: &SessionId,
     wanted: &EventsQuery,
     after: u64,
-) -> Answer {
+) -> HttpResult {
     if wanted.limit.is_some() || wanted.wait.is_some() {
         return Err(Problem::invalid("limit and wait are for pages, not for a stream"));
     }
     let summary = app.hub().summary(id).await?;
     let (resume, after) = Resume::of(after, summary.last_seq);
-    let is_over = summary.state == SessionState::Ended && after >= summary.last_seq && after > 0;
-    if is_over && resume == Resume::Exact {
+    let is_ended = summary.state == SessionState::Ended && after >= summary.last_seq && after > 0;
+    if is_ended && resume == Resume::Exact {
         // No event will ever come. With this status, browsers stop reconnecting.
         let mut response = StatusCode::NO_CONTENT.into_response();
-        note(&mut response, resume);
+        add_resume_header(&mut response, resume);
         return Ok(response);
     }
     let cursor = app.hub().events(id, after).await?;
-    let stream = Stream {
+    let stream = SseStream {
         _open: app.traffic.stream(Wire::Sse, None),
         cursor,
         profile: wanted.profile,
         beat: tokio::time::interval_at(Instant::now() + HEARTBEAT, HEARTBEAT),
         app,
         caller,
-        head: Some(head(resume)),
+        stream_head: Some(stream_head(resume)),
     };
     let body = stream::unfold(Some(stream), |stream| async {
         let mut stream = stream?;
@@ -157,43 +157,43 @@ async fn stream_of(
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    note(&mut response, resume);
+    add_resume_header(&mut response, resume);
     Ok(response)
 }
 
 /// The start of a stream. A web page cannot read response headers, so a gap is also reported as an event.
-fn head(resume: Resume) -> Bytes {
+fn stream_head(resume: Resume) -> Bytes {
     match resume {
         Resume::Exact => Bytes::from_static(RETRY.as_bytes()),
         Resume::Missing { .. } => {
-            let told = Json::of(&resume);
-            Bytes::from(format!("{RETRY}event: resume\ndata: {}\n\n", told.get()))
+            let resume_json = Json::of(&resume);
+            Bytes::from(format!("{RETRY}event: resume\ndata: {}\n\n", resume_json.get()))
         }
     }
 }
 
-struct Stream {
-    _open: metrics::Stream,
+struct SseStream {
+    _open: metrics::StreamGuard,
     cursor: Events,
     profile: Profile,
     beat: Interval,
     app: App,
     caller: Caller,
-    head: Option<Bytes>,
+    stream_head: Option<Bytes>,
 }
 
-impl Stream {
+impl SseStream {
     /// The next bytes, and whether more follow.
     async fn next(&mut self) -> Option<(Bytes, bool)> {
-        if let Some(head) = self.head.take() {
-            return Some((head, true));
+        if let Some(stream_head) = self.stream_head.take() {
+            return Some((stream_head, true));
         }
         tokio::select! {
             biased;
             () = self.app.stopping.cancelled() => None,
             // A client whose token was revoked gets nothing more.
             _ = self.beat.tick() => {
-                self.app.keeps(&self.caller).then(|| (Bytes::from_static(b":\n\n"), true))
+                self.app.allows(&self.caller).then(|| (Bytes::from_static(b":\n\n"), true))
             }
             batch = self.cursor.next() => match batch {
                 Ok(Some(batch)) => {
@@ -213,14 +213,14 @@ impl Stream {
     fn lines(&self, batch: &Batch) -> Bytes {
         let mut bytes = Vec::with_capacity(batch.lines.len() + 32 * batch.count as usize);
         for (seq, line) in batch.events() {
-            if let Some(line) = shown(self.profile, line) {
+            if let Some(line) = in_profile(self.profile, line) {
                 bytes.extend_from_slice(format!("id: {seq}\ndata: ").as_bytes());
                 bytes.extend_from_slice(line.as_bytes());
                 bytes.extend_from_slice(b"\n\n");
             }
         }
-        let mut held = Held::default();
-        held.keep(batch);
-        held.text(bytes)
+        let mut shares = ReadShares::default();
+        shares.add(batch);
+        shares.into_bytes(bytes)
     }
 }

@@ -12,8 +12,8 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, Sleep};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::meter::Meter;
-use super::metrics::Connected;
+use super::metrics::ConnectionGuard;
+use super::websocket_budget::WebSocketBudget;
 
 /// How long a connection may neither read nor write a byte.
 pub(super) const IDLE: Duration = Duration::from_secs(75);
@@ -23,48 +23,48 @@ pub(super) const IDLE: Duration = Duration::from_secs(75);
 const STUCK: Duration = Duration::from_secs(2);
 
 /// How long a client may keep sending after its last response, and how many bytes.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+const CLOSE_TIME: Duration = Duration::from_secs(2);
 const LAST_BYTES: usize = 1 << 20;
 
 /// What a connection holds: a place among the clients, and a token that the server waits for when it stops.
-pub(super) struct Hold {
+pub(super) struct ConnectionHold {
     _place: OwnedSemaphorePermit,
     _token: TaskTrackerToken,
-    _connected: Connected,
+    _connected: ConnectionGuard,
     /// The pool that other readers may wait for.
     readers: Pool,
 }
 
-impl Hold {
+impl ConnectionHold {
     pub(super) fn new(
         place: OwnedSemaphorePermit,
         token: TaskTrackerToken,
-        connected: Connected,
+        connected: ConnectionGuard,
         readers: Pool,
     ) -> Self {
         Self { _place: place, _token: token, _connected: connected, readers }
     }
 }
 
-pub(super) struct Timed<S> {
+pub(super) struct IdleTimeout<S> {
     inner: S,
     until: Pin<Box<Sleep>>,
     /// How many bytes are still read and discarded after everything is written.
     last: Option<usize>,
-    meter: Meter,
+    budget: WebSocketBudget,
     /// When to check next whether a client that reads nothing blocks others.
     stuck: Option<Pin<Box<Sleep>>>,
-    hold: Hold,
+    hold: ConnectionHold,
 }
 
-impl<S> Timed<S> {
-    pub(super) fn new(inner: S, hold: Hold, meter: Meter) -> Self {
+impl<S> IdleTimeout<S> {
+    pub(super) fn new(inner: S, hold: ConnectionHold, budget: WebSocketBudget) -> Self {
         let until = Box::pin(tokio::time::sleep(IDLE));
-        Self { inner, until, last: None, meter, stuck: None, hold }
+        Self { inner, until, last: None, budget, stuck: None, hold }
     }
 
     /// Records that the client read something, or fails if it read nothing for too long.
-    fn watch_taking<T>(
+    fn watch_write<T>(
         &mut self,
         poll: Poll<io::Result<T>>,
         context: &mut Context<'_>,
@@ -101,7 +101,7 @@ impl<S> Timed<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Timed<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for IdleTimeout<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -109,18 +109,18 @@ impl<S: AsyncRead + Unpin> AsyncRead for Timed<S> {
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
         // While there is no room for input, the client is not the one that is slow.
-        std::task::ready!(this.meter.poll_room(context))?;
+        std::task::ready!(this.budget.poll_room(context))?;
         let before = buffer.filled().len();
         let poll = Pin::new(&mut this.inner).poll_read(context, buffer);
-        this.meter.read(buffer.filled().get(before..).unwrap_or_default());
-        if poll.is_pending() && this.meter.poll_stopped(context).is_ready() {
+        this.budget.read(buffer.filled().get(before..).unwrap_or_default());
+        if poll.is_pending() && this.budget.poll_stalled(context).is_ready() {
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
         this.watch(poll, context)
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Timed<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for IdleTimeout<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -128,7 +128,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Timed<S> {
     ) -> Poll<io::Result<usize>> {
         let this = &mut *self;
         let poll = Pin::new(&mut this.inner).poll_write(context, bytes);
-        this.watch_taking(poll, context)
+        this.watch_write(poll, context)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -146,7 +146,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Timed<S> {
         let this = &mut *self;
         if this.last.is_none() {
             std::task::ready!(Pin::new(&mut this.inner).poll_shutdown(context))?;
-            this.until.as_mut().reset(Instant::now() + LAST_WORDS);
+            this.until.as_mut().reset(Instant::now() + CLOSE_TIME);
         }
         let mut left = this.last.unwrap_or(LAST_BYTES);
         let mut bytes = [0; 4096];
@@ -171,7 +171,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Timed<S> {
     ) -> Poll<io::Result<usize>> {
         let this = &mut *self;
         let poll = Pin::new(&mut this.inner).poll_write_vectored(context, slices);
-        this.watch_taking(poll, context)
+        this.watch_write(poll, context)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -7,9 +7,9 @@ use axum::extract::{Extension, State};
 use http::{StatusCode, Uri};
 use serde::Deserialize;
 
-use super::body::{At, LARGE, Taken, json, query, read, text};
+use super::body::{LARGE, PathParam, ReadBody, json, query, read, text};
 use super::problem::Problem;
-use super::rest::{Answer, order, session_id};
+use super::rest::{HttpResult, send_command, session_id};
 use super::{App, authorization};
 use crate::tokens::{Caller, Scope};
 
@@ -21,7 +21,7 @@ struct InboxQuery {
 }
 
 /// `GET /v1/requests`
-pub(super) async fn list(State(app): State<App>, uri: Uri) -> Answer {
+pub(super) async fn list(State(app): State<App>, uri: Uri) -> HttpResult {
     let InboxQuery { state, session_id: of } = query(&uri)?;
     if state.as_deref().is_some_and(|state| state != "open") {
         return Err(Problem::invalid("state must be open; settled requests are in the log"));
@@ -33,8 +33,8 @@ pub(super) async fn list(State(app): State<App>, uri: Uri) -> Answer {
 /// `GET /v1/sessions/{id}/requests/{rid}`
 pub(super) async fn show(
     State(app): State<App>,
-    At((id, request)): At<(String, String)>,
-) -> Answer {
+    PathParam((id, request)): PathParam<(String, String)>,
+) -> HttpResult {
     let id = session_id(&id)?;
     match app.hub().open_request(&id, &request).await? {
         Some(found) => Ok(json(StatusCode::OK, &found)),
@@ -49,14 +49,15 @@ pub(super) async fn show(
 pub(super) async fn settle(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    At((id, request)): At<(String, String)>,
+    PathParam((id, request)): PathParam<(String, String)>,
     body: Body,
-) -> Answer {
+) -> HttpResult {
     authorization::need(&caller, Scope::Approve)?;
-    let Taken { value: text, share } = text(&app, body, LARGE).await?;
+    let ReadBody { value: text, share } = text(&app, body, LARGE).await?;
     let settlement = blocking_if_long(text.len(), || settlement(&text, &request))?;
     drop(text);
-    let reply = order(&app, &caller, &session_id(&id)?, Command::Settle(settlement), share).await?;
+    let reply =
+        send_command(&app, &caller, &session_id(&id)?, Command::Settle(settlement), share).await?;
     Ok(json(StatusCode::OK, &reply))
 }
 

@@ -22,13 +22,13 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::idle_timeout::{Hold, IDLE, Timed};
-use super::listen_policy::Entrance;
-use super::meter::Meter;
+use super::idle_timeout::{ConnectionHold, IDLE, IdleTimeout};
+use super::listen_policy::ListenPolicy;
 use super::metrics::Traffic;
-use super::refusal::{dismiss, refuse};
-use super::unauthenticated::{Guest, Guests};
-use super::{App, Setup, page, routes};
+use super::server_full::{refuse, refuse_now};
+use super::unauthenticated::{UnauthenticatedConnection, UnauthenticatedConnections};
+use super::websocket_budget::WebSocketBudget;
+use super::{App, Setup, routes, web_page};
 
 /// The largest request head, in bytes.
 const HEAD: usize = 16 << 10;
@@ -53,10 +53,10 @@ const FAREWELL: Duration = Duration::from_millis(1500);
 pub struct Listener {
     http: TcpListener,
     insights: Option<TcpListener>,
-    entrance: Entrance,
+    policy: ListenPolicy,
 }
 
-pub struct Listening {
+pub struct RunningServer {
     app: App,
     stopping: CancellationToken,
     connections: TaskTracker,
@@ -67,16 +67,16 @@ impl Listener {
     pub async fn bind(
         http: SocketAddr,
         insights: Option<SocketAddr>,
-        entrance: Entrance,
+        policy: ListenPolicy,
     ) -> Result<Self, GatewayError> {
         let all: Vec<SocketAddr> = [http].into_iter().chain(insights).collect();
-        entrance.check(&all)?;
+        policy.check(&all)?;
         let http = bind(http).await?;
         let insights = match insights {
             Some(at) => Some(bind(at).await?),
             None => None,
         };
-        Ok(Self { http, insights, entrance })
+        Ok(Self { http, insights, policy })
     }
 
     pub fn http(&self) -> io::Result<SocketAddr> {
@@ -87,23 +87,23 @@ impl Listener {
         self.insights.as_ref().map(TcpListener::local_addr).transpose()
     }
 
-    pub fn serve(self, setup: Setup) -> io::Result<Listening> {
+    pub fn serve(self, setup: Setup) -> io::Result<RunningServer> {
         let stopping = CancellationToken::new();
         let connections = TaskTracker::new();
-        let places = places(self.entrance.connections);
+        let places = places(self.policy.connections);
         let room = Arc::new(Semaphore::new(places));
         // The other half is reserved for clients with a token.
-        let guests = Guests::new((places / 2).max(1));
+        let unauthenticated = UnauthenticatedConnections::new((places / 2).max(1));
         let refusals = Arc::new(Semaphore::new(REFUSALS));
         let at = self.http()?;
-        let tls = self.entrance.tls.as_ref().map(|tls| tls.acceptor.clone());
-        let app = App::new(setup, self.entrance, at, stopping.clone());
-        let doors = |listener, router, is_insights| Doors {
+        let tls = self.policy.tls.as_ref().map(|tls| tls.acceptor.clone());
+        let app = App::new(setup, self.policy, at, stopping.clone());
+        let acceptor = |listener, router, is_insights| Acceptor {
             listener,
             router,
             tls: tls.clone(),
             room: room.clone(),
-            guests: guests.clone(),
+            unauthenticated: unauthenticated.clone(),
             refusals: refusals.clone(),
             spare: spare(),
             traffic: app.traffic.clone(),
@@ -115,10 +115,10 @@ impl Listener {
         };
         if let Some(listener) = self.insights {
             let app = app.at(listener.local_addr()?);
-            connections.spawn(doors(listener, routes::insights(app), true).accept());
+            connections.spawn(acceptor(listener, routes::insights(app), true).accept());
         }
-        connections.spawn(doors(self.http, routes::main(app.clone()), false).accept());
-        Ok(Listening { app, stopping, connections })
+        connections.spawn(acceptor(self.http, routes::main(app.clone()), false).accept());
+        Ok(RunningServer { app, stopping, connections })
     }
 }
 
@@ -143,11 +143,11 @@ fn spare() -> Option<File> {
     File::open("/dev/null").ok()
 }
 
-impl Listening {
+impl RunningServer {
     /// A ticket with which one browser signs in as the operator within 30 s; nothing if the server needs no
     /// tokens.
     pub fn sign_in(&self) -> Option<String> {
-        page::ticket(&self.app)
+        web_page::ticket(&self.app)
     }
 
     /// Accepts no more clients, tells the connected ones, and waits a short time for them.
@@ -158,12 +158,12 @@ impl Listening {
     }
 }
 
-struct Doors {
+struct Acceptor {
     listener: TcpListener,
     router: Router,
     tls: Option<TlsAcceptor>,
     room: Arc<Semaphore>,
-    guests: Arc<Guests>,
+    unauthenticated: Arc<UnauthenticatedConnections>,
     refusals: Arc<Semaphore>,
     spare: Option<File>,
     stopping: CancellationToken,
@@ -174,7 +174,7 @@ struct Doors {
     is_insights: bool,
 }
 
-impl Doors {
+impl Acceptor {
     async fn accept(mut self) {
         loop {
             let accepted = tokio::select! {
@@ -183,7 +183,7 @@ impl Doors {
                 accepted = self.listener.accept() => accepted,
             };
             match accepted {
-                Ok((stream, _)) => self.welcome(stream),
+                Ok((stream, _)) => self.admit(stream),
                 // The client is already gone.
                 Err(error) if is_of_client(&error) => {}
                 Err(error) => {
@@ -194,7 +194,7 @@ impl Doors {
         }
     }
 
-    fn welcome(&self, stream: TcpStream) {
+    fn admit(&self, stream: TcpStream) {
         let _ = stream.set_nodelay(true);
         // A client that vanished acknowledges nothing.
         let idle = u32::try_from(IDLE.as_millis()).unwrap_or(u32::MAX);
@@ -205,12 +205,12 @@ impl Doors {
             self.traffic.over_limit();
         }
         // If there is no place, a client that has not shown a token loses its own.
-        if place.is_some() || self.guests.dismiss_oldest() {
+        if place.is_some() || self.unauthenticated.disconnect_oldest() {
             let connected = self.traffic.connected(self.is_insights);
             let (room, token) = (self.room.clone(), self.connections.token());
             let (router, stopping) = (self.router.clone(), self.stopping.clone());
-            let guest = self.guests.enter();
-            let (meter, readers) = (Meter::new(self.pool.clone()), self.readers.clone());
+            let pending = self.unauthenticated.add();
+            let (budget, readers) = (WebSocketBudget::new(self.pool.clone()), self.readers.clone());
             self.connections.spawn(async move {
                 let place = match place {
                     Some(place) => Ok(Ok(place)),
@@ -218,8 +218,9 @@ impl Doors {
                 };
                 match place {
                     Ok(Ok(place)) => {
-                        let hold = Hold::new(place, token, connected, readers);
-                        greet(stream, tls, hold, (router, guest, meter), stopping).await;
+                        let hold = ConnectionHold::new(place, token, connected, readers);
+                        start_connection(stream, tls, hold, (router, pending, budget), stopping)
+                            .await;
                     }
                     Ok(Err(_)) | Err(_) => refuse(stream, tls).await,
                 }
@@ -232,7 +233,7 @@ impl Doors {
                 drop(turn);
             });
         } else if tls.is_none() {
-            dismiss(&stream);
+            refuse_now(&stream);
         }
     }
 
@@ -260,48 +261,51 @@ fn is_of_client(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
-async fn greet(
+async fn start_connection(
     stream: TcpStream,
     tls: Option<TlsAcceptor>,
-    hold: Hold,
-    (router, guest, meter): (Router, Guest, Meter),
+    hold: ConnectionHold,
+    (router, pending, budget): (Router, UnauthenticatedConnection, WebSocketBudget),
     stopping: CancellationToken,
 ) {
     let Some(tls) = tls else {
-        let stream = Timed::new(stream, hold, meter.clone());
-        return converse(stream, router, (guest, meter), stopping).await;
+        let stream = IdleTimeout::new(stream, hold, budget.clone());
+        return serve_http(stream, router, (pending, budget), stopping).await;
     };
-    let shaken = tokio::select! {
+    let handshake = tokio::select! {
         () = stopping.cancelled() => return,
-        () = guest.dismissed() => return,
-        shaken = tokio::time::timeout(HEAD_TIME, tls.accept(stream)) => shaken,
+        () = pending.disconnected() => return,
+        handshake = tokio::time::timeout(HEAD_TIME, tls.accept(stream)) => handshake,
     };
-    match shaken {
+    match handshake {
         Ok(Ok(stream)) => {
-            let stream = Timed::new(stream, hold, meter.clone());
-            converse(stream, router, (guest, meter), stopping).await;
+            let stream = IdleTimeout::new(stream, hold, budget.clone());
+            serve_http(stream, router, (pending, budget), stopping).await;
         }
         Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
         Err(_) => tracing::debug!("TLS handshake timed out"),
     }
 }
 
-async fn converse<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
-    stream: Timed<S>,
+async fn serve_http<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    stream: IdleTimeout<S>,
     router: Router,
-    (guest, meter): (Guest, Meter),
+    (pending, budget): (UnauthenticatedConnection, WebSocketBudget),
     stopping: CancellationToken,
 ) {
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME)
         .max_buf_size(HEAD)
-        .serve_connection(TokioIo::new(stream), Introduced::new(router, guest.clone(), meter))
+        .serve_connection(
+            TokioIo::new(stream),
+            ConnectionService::new(router, pending.clone(), budget),
+        )
         .with_upgrades();
     tokio::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
-        () = guest.dismissed() => {
+        () = pending.disconnected() => {
             tracing::debug!("closed an unauthenticated connection to make room");
             return;
         }
@@ -315,27 +319,27 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     }
 }
 
-/// The routes for one connection: each request carries its guest and its meter.
-struct Introduced {
+/// The routes for one connection: each request carries its authentication state and its budget.
+struct ConnectionService {
     routes: TowerToHyperService<Router>,
-    guest: Guest,
-    meter: Meter,
+    pending: UnauthenticatedConnection,
+    budget: WebSocketBudget,
 }
 
-impl Introduced {
-    fn new(router: Router, guest: Guest, meter: Meter) -> Self {
-        Self { routes: TowerToHyperService::new(router), guest, meter }
+impl ConnectionService {
+    fn new(router: Router, pending: UnauthenticatedConnection, budget: WebSocketBudget) -> Self {
+        Self { routes: TowerToHyperService::new(router), pending, budget }
     }
 }
 
-impl Service<Request<Incoming>> for Introduced {
+impl Service<Request<Incoming>> for ConnectionService {
     type Response = <TowerToHyperService<Router> as Service<Request<Incoming>>>::Response;
     type Error = <TowerToHyperService<Router> as Service<Request<Incoming>>>::Error;
     type Future = <TowerToHyperService<Router> as Service<Request<Incoming>>>::Future;
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
-        request.extensions_mut().insert(self.guest.clone());
-        request.extensions_mut().insert(self.meter.clone());
+        request.extensions_mut().insert(self.pending.clone());
+        request.extensions_mut().insert(self.budget.clone());
         self.routes.call(request)
     }
 }

@@ -15,7 +15,7 @@ use crate::tokens::Tokens;
 pub const CONNECTIONS: usize = 4096;
 
 #[derive(Debug)]
-pub struct Entrance {
+pub struct ListenPolicy {
     /// The tokens; without them, any client is allowed.
     pub tokens: Option<Tokens>,
     pub tls: Option<Tls>,
@@ -26,7 +26,7 @@ pub struct Entrance {
     pub connections: usize,
 }
 
-impl Entrance {
+impl ListenPolicy {
     /// Refuses addresses at which clients from other machines would not be authenticated or encrypted.
     pub fn check(&self, addresses: &[SocketAddr]) -> Result<(), GatewayError> {
         let refused = |message: String| Err(GatewayError::new(ErrorCode::Forbidden, message));
@@ -101,16 +101,16 @@ impl FromStr for PublicUrl {
 mod tests {
     use super::*;
 
-    fn entrance(has_token: bool, public_url: Option<&str>) -> (Entrance, tempfile::TempDir) {
+    fn policy(has_token: bool, public_url: Option<&str>) -> (ListenPolicy, tempfile::TempDir) {
         let dir = tempfile::tempdir().expect("a directory");
-        let entrance = Entrance {
+        let policy = ListenPolicy {
             tokens: has_token.then(|| Tokens::open(dir.path()).expect("tokens")),
             tls: None,
             public_url: public_url.map(|url| url.parse().expect("an address")),
             hosts: Vec::new(),
             connections: CONNECTIONS,
         };
-        (entrance, dir)
+        (policy, dir)
     }
 
     #[test]
@@ -130,8 +130,8 @@ mod tests {
             (false, proxy, vec![far], false),
             (false, proxy, vec![near], false),
         ] {
-            let (entrance, _dir) = entrance(has_token, public_url);
-            assert_eq!(entrance.check(&addresses).is_ok(), may, "{addresses:?} {public_url:?}");
+            let (policy, _dir) = policy(has_token, public_url);
+            assert_eq!(policy.check(&addresses).is_ok(), may, "{addresses:?} {public_url:?}");
         }
     }
 

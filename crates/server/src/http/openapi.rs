@@ -18,8 +18,8 @@ use serde_json::{Map, Value, json};
 use self::schemas::Schemas;
 use super::App;
 use super::body::json_text;
-use super::rest::Answer;
-use super::routes::{Act, Gives, PLACES, Parameter, Place, Shape, of};
+use super::rest::HttpResult;
+use super::routes::{Operation, Parameter, ROUTES, ResponseKind, Route, SchemaFn, of};
 
 pub(super) fn anything(_generator: &mut SchemaGenerator) -> Schema {
     json_schema!({})
@@ -111,12 +111,11 @@ pub(super) fn agents(_generator: &mut SchemaGenerator) -> Schema {
 pub fn openapi() -> Value {
     let mut schemas = Schemas::new();
     let mut paths = Map::new();
-    for place in PLACES {
-        let acts = place
-            .acts
-            .iter()
-            .map(|act| (act.method.to_owned(), described(place, act, &mut schemas)));
-        paths.insert(place.path.to_owned(), Value::Object(acts.collect()));
+    for route in ROUTES {
+        let operations = route.operations.iter().map(|operation| {
+            (operation.method.to_owned(), describe(route, operation, &mut schemas))
+        });
+        paths.insert(route.path.to_owned(), Value::Object(operations.collect()));
     }
     let problem = json!({
         "type": "object",
@@ -125,7 +124,7 @@ pub fn openapi() -> Value {
             "type": { "type": "string" },
             "title": { "type": "string" },
             "status": { "type": "integer" },
-            "code": schemas.given(of::<agentwire_protocol::ErrorCode>),
+            "code": schemas.output_schema(of::<agentwire_protocol::ErrorCode>),
             "detail": { "type": "string" },
             "details": {},
         },
@@ -154,9 +153,9 @@ pub fn openapi() -> Value {
     document
 }
 
-fn described(place: &Place, act: &Act, schemas: &mut Schemas) -> Value {
+fn describe(route: &Route, operation: &Operation, schemas: &mut Schemas) -> Value {
     let in_path =
-        place.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+        route.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
     let path = in_path.map(|name| {
         let schema = match name {
             "id" => json!({ "type": "string", "format": "uuid" }),
@@ -164,44 +163,45 @@ fn described(place: &Place, act: &Act, schemas: &mut Schemas) -> Value {
         };
         json!({ "name": name, "in": "path", "required": true, "schema": schema })
     });
-    let query = act.query.iter().map(|it| parameter(it, "query"));
-    let headers = act.headers.iter().map(|it| parameter(it, "header"));
+    let query = operation.query.iter().map(|it| parameter(it, "query"));
+    let headers = operation.headers.iter().map(|it| parameter(it, "header"));
     let parameters: Vec<Value> = path.chain(query).chain(headers).collect();
     let mut fields = Map::new();
     let mut put = |name: &str, value: Value| fields.insert(name.to_owned(), value);
-    put("operationId", json!(act.name));
-    put("summary", json!(act.summary));
+    put("operationId", json!(operation.name));
+    put("summary", json!(operation.summary));
     put("parameters", json!(parameters));
-    if let Some(body) = act.body {
-        let known = schemas.taken(body);
+    if let Some(body) = operation.body {
+        let known = schemas.input_schema(body);
         // A request that stops an agent is never refused for its form.
-        let schema = match act.needs_body {
+        let schema = match operation.needs_body {
             true => known,
             false => {
                 json!({ "description": "anything else counts as no body", "anyOf": [known, {}] })
             }
         };
         let content = json!({ "application/json": { "schema": schema } });
-        put("requestBody", json!({ "required": act.needs_body, "content": content }));
+        put("requestBody", json!({ "required": operation.needs_body, "content": content }));
     }
     let mut responses = json!({
-        act.status.to_string(): answer(act, given(act, schemas)),
+        operation.status.to_string(): with_headers(operation, response_content(operation, schemas)),
         "default": { "$ref": "#/components/responses/Problem" },
     });
-    if let (Some((status, when)), Some(all)) = (act.or, responses.as_object_mut()) {
-        all.insert(status.to_string(), answer(act, json!({ "description": when })));
+    if let (Some((status, when)), Some(all)) = (operation.or, responses.as_object_mut()) {
+        all.insert(status.to_string(), with_headers(operation, json!({ "description": when })));
     }
     put("responses", responses);
-    if let Gives::Unified = act.gives {
-        let receives = [schemas.given(of::<Event<'static>>), schemas.given(of::<ReplyFrame>)];
+    if let ResponseKind::Unified = operation.response {
+        let receives =
+            [schemas.output_schema(of::<Event<'static>>), schemas.output_schema(of::<ReplyFrame>)];
         let messages = json!({
-            "sends": schemas.taken(of::<CommandShape>),
+            "sends": schemas.input_schema(of::<CommandShape>),
             "receives": { "anyOf": receives },
-            "replies": schemas.given(of::<Replies>),
+            "replies": schemas.output_schema(of::<Replies>),
         });
         put("x-messages", messages);
     }
-    match act.scope {
+    match operation.scope {
         Some(scope) => put("x-scope", json!(scope.as_str())),
         None => put("security", json!([])),
     };
@@ -210,7 +210,7 @@ fn described(place: &Place, act: &Act, schemas: &mut Schemas) -> Value {
 
 fn parameter(parameter: &Parameter, place: &str) -> Value {
     let (name, about) = (parameter.name, parameter.about);
-    let about = match parameter.range.filter(|_| parameter.is_cut) {
+    let about = match parameter.range.filter(|_| parameter.is_clamped) {
         Some((from, to)) => {
             format!("{about}, {from} to {to}; a number outside this range is clamped to it")
         }
@@ -226,9 +226,9 @@ fn schema(parameter: &Parameter) -> Value {
             "string" => ("minLength", "maxLength"),
             _ => ("minimum", "maximum"),
         };
-        let from = if parameter.is_cut { 0 } else { from };
+        let from = if parameter.is_clamped { 0 } else { from };
         schema.insert(least.to_owned(), json!(from));
-        if !parameter.is_cut {
+        if !parameter.is_clamped {
             schema.insert(most.to_owned(), json!(to));
         }
     }
@@ -239,51 +239,57 @@ fn schema(parameter: &Parameter) -> Value {
 }
 
 /// A response, with its headers.
-fn answer(act: &Act, mut answer: Value) -> Value {
-    if let Some(fields) = answer.as_object_mut().filter(|_| !act.tells.is_empty()) {
+fn with_headers(operation: &Operation, mut response: Value) -> Value {
+    if let Some(fields) =
+        response.as_object_mut().filter(|_| !operation.response_headers.is_empty())
+    {
         let header = |it: &Parameter| json!({ "description": it.about, "schema": schema(it) });
-        let headers = act.tells.iter().map(|it| (it.name.to_owned(), header(it)));
+        let headers = operation.response_headers.iter().map(|it| (it.name.to_owned(), header(it)));
         fields.insert("headers".to_owned(), Value::Object(headers.collect()));
     }
-    answer
+    response
 }
 
-fn given(act: &Act, schemas: &mut Schemas) -> Value {
-    let content = match &act.gives {
-        Gives::Json(shape) => json!({ "application/json": { "schema": schemas.given(*shape) } }),
-        Gives::Events => {
-            let page = schemas.given(of::<EventPage>);
+fn response_content(operation: &Operation, schemas: &mut Schemas) -> Value {
+    let content = match &operation.response {
+        ResponseKind::Json(schema_fn) => {
+            json!({ "application/json": { "schema": schemas.output_schema(*schema_fn) } })
+        }
+        ResponseKind::Events => {
+            let page = schemas.output_schema(of::<EventPage>);
             json!({
                 "application/json": { "schema": page },
                 "text/event-stream": { "schema": { "type": "string" } },
             })
         }
-        Gives::Text(kind) => json!({ *kind: { "schema": { "type": "string" } } }),
-        Gives::Socket | Gives::Unified => return json!({ "description": "The connection is open" }),
+        ResponseKind::Text(kind) => json!({ *kind: { "schema": { "type": "string" } } }),
+        ResponseKind::Socket | ResponseKind::Unified => {
+            return json!({ "description": "The connection is open" });
+        }
     };
     json!({ "description": "Done", "content": content })
 }
 
 /// `GET /openapi.json`
-pub(super) async fn document(State(_app): State<App>) -> Answer {
+pub(super) async fn document(State(_app): State<App>) -> HttpResult {
     static DOCUMENT: LazyLock<String> = LazyLock::new(|| openapi().to_string());
     Ok(json_text(StatusCode::OK, DOCUMENT.clone()))
 }
 
 /// `GET /docs`
-pub(super) async fn page() -> Answer {
+pub(super) async fn page() -> HttpResult {
     let mut text = String::from(HEAD);
-    for place in PLACES {
-        for act in place.acts {
-            let scope = act.scope.map_or("anyone", |scope| scope.as_str());
-            let method = act.method.to_ascii_uppercase();
+    for route in ROUTES {
+        for operation in route.operations {
+            let scope = operation.scope.map_or("anyone", |scope| scope.as_str());
+            let method = operation.method.to_ascii_uppercase();
             text += &format!(
                 "<section><h2><b>{method}</b> <code>{}</code></h2><p>{}. Needs: {scope}.</p>",
-                place.path, act.summary
+                route.path, operation.summary
             );
-            if !act.query.is_empty() || !act.headers.is_empty() {
+            if !operation.query.is_empty() || !operation.headers.is_empty() {
                 text += "<dl>";
-                for parameter in act.query.iter().chain(act.headers) {
+                for parameter in operation.query.iter().chain(operation.headers) {
                     let range = parameter.range.filter(|(_, to)| *to < 1 << 53);
                     let range = range.map(|(from, to)| format!(", {from} to {to}"));
                     let values = parameter.values.join(" or ");

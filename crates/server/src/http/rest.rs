@@ -21,9 +21,9 @@ use http::{HeaderMap, StatusCode, Uri};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::body::{At, LARGE, SMALL, Taken, json, object, query, read, text, unread};
-use super::meter::FREE;
+use super::body::{LARGE, PathParam, ReadBody, SMALL, discard, json, object, query, read, text};
 use super::problem::Problem;
+use super::websocket_budget::SHARE_FREE_BYTES;
 use super::{App, authorization};
 use crate::tokens::{Caller, Scope};
 
@@ -31,12 +31,12 @@ use crate::tokens::{Caller, Scope};
 const END_LIMIT: Duration = Duration::from_secs(20);
 
 /// How often to check whether an ended session can be deleted.
-const END_LOOK: Duration = Duration::from_millis(20);
+const END_CHECK: Duration = Duration::from_millis(20);
 
 /// How long the list of installed agents is cached.
-const AGENTS_KNOWN: Duration = Duration::from_secs(30);
+const AGENTS_CACHED: Duration = Duration::from_secs(30);
 
-pub(super) type Answer = Result<Response, Problem>;
+pub(super) type HttpResult = Result<Response, Problem>;
 
 /// Reads a session id, a UUID.
 pub(super) fn session_id(text: &str) -> Result<SessionId, Problem> {
@@ -55,9 +55,9 @@ pub(super) async fn create(
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
     body: Body,
-) -> Answer {
+) -> HttpResult {
     authorization::need(&caller, Scope::Drive)?;
-    let Taken { value: text, share } = text(&app, body, LARGE).await?;
+    let ReadBody { value: text, share } = text(&app, body, LARGE).await?;
     let request = blocking_if_long(text.len(), || SessionRequest::from_json(&text))?;
     drop(text);
     let mut new = NewSession::from(request);
@@ -103,7 +103,7 @@ struct ListQuery {
 }
 
 /// `GET /v1/sessions`
-pub(super) async fn list(State(app): State<App>, uri: Uri) -> Answer {
+pub(super) async fn list(State(app): State<App>, uri: Uri) -> HttpResult {
     let ListQuery { limit, after, live } = query(&uri)?;
     let after = after.as_deref().map(session_id).transpose()?;
     let limit = page_size(limit.as_deref(), SessionList::PAGE, SessionList::LIMIT)?;
@@ -121,28 +121,28 @@ pub(super) fn page_size(wanted: Option<&str>, usual: usize, most: usize) -> Resu
 }
 
 /// `GET /v1/sessions/{id}`
-pub(super) async fn show(State(app): State<App>, At(id): At<String>) -> Answer {
+pub(super) async fn show(State(app): State<App>, PathParam(id): PathParam<String>) -> HttpResult {
     Ok(json(StatusCode::OK, &app.hub().details(&session_id(&id)?).await?))
 }
 
 /// `DELETE /v1/sessions/{id}`
-pub(super) async fn forget(
+pub(super) async fn delete(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    At(id): At<String>,
-) -> Answer {
+    PathParam(id): PathParam<String>,
+) -> HttpResult {
     authorization::need(&caller, Scope::Admin)?;
     let id = session_id(&id)?;
-    let begun = Instant::now();
+    let started = Instant::now();
     // A running session is stopped first. Its end may take a moment to become visible everywhere.
     while end(&app, &id).await?.state != SessionState::Ended
         || app.hub().forget(vec![id.clone()]).await?.is_empty()
     {
-        if begun.elapsed() >= END_LIMIT {
+        if started.elapsed() >= END_LIMIT {
             let message = format!("session {id} has not ended yet; try again later");
             return Err(GatewayError::new(ErrorCode::Conflict, message).into());
         }
-        tokio::time::sleep(END_LOOK).await;
+        tokio::time::sleep(END_CHECK).await;
     }
     Ok(json(StatusCode::OK, &Nothing {}))
 }
@@ -151,14 +151,14 @@ pub(super) async fn forget(
 pub(super) async fn configure(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    At(id): At<String>,
+    PathParam(id): PathParam<String>,
     body: Body,
-) -> Answer {
+) -> HttpResult {
     authorization::need(&caller, Scope::Drive)?;
-    let Taken { value: change, share } = object::<Configure>(&app, body, SMALL).await?;
+    let ReadBody { value: change, share } = object::<Configure>(&app, body, SMALL).await?;
     authorization::configure(&caller, &change)?;
     let id = session_id(&id)?;
-    order(&app, &caller, &id, Command::Configure(change), share).await?;
+    send_command(&app, &caller, &id, Command::Configure(change), share).await?;
     Ok(json(StatusCode::OK, &app.hub().summary(&id).await?))
 }
 
@@ -166,12 +166,12 @@ pub(super) async fn configure(
 pub(super) async fn prompt(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    At(id): At<String>,
+    PathParam(id): PathParam<String>,
     headers: HeaderMap,
     body: Body,
-) -> Answer {
+) -> HttpResult {
     authorization::need(&caller, Scope::Drive)?;
-    let Taken { value: prompt, share } = object::<Prompt>(&app, body, LARGE).await?;
+    let ReadBody { value: prompt, share } = object::<Prompt>(&app, body, LARGE).await?;
     // The prompt's own `messageId` takes precedence over the header, even over an invalid one.
     let key = if prompt.message_id.is_none() { key(&headers, caller.id())? } else { None };
     let (id, share) = (session_id(&id)?, share.map(Arc::new));
@@ -184,15 +184,16 @@ pub(super) async fn prompt(
 pub(super) async fn interrupt(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    At(id): At<String>,
+    PathParam(id): PathParam<String>,
     body: Body,
-) -> Answer {
+) -> HttpResult {
     authorization::need(&caller, Scope::Drive)?;
     // A request that stops something is never refused for its form.
-    let text = text(&app, body, FREE).await.map(|taken| taken.value).unwrap_or_default();
+    let text =
+        text(&app, body, SHARE_FREE_BYTES).await.map(|taken| taken.value).unwrap_or_default();
     let InterruptFields { cancel_queued } = read(&text).unwrap_or_default();
     let command = Command::Interrupt { cancel_queued };
-    let reply = order(&app, &caller, &session_id(&id)?, command, None).await?;
+    let reply = send_command(&app, &caller, &session_id(&id)?, command, None).await?;
     Ok(json(StatusCode::OK, &reply))
 }
 
@@ -200,11 +201,11 @@ pub(super) async fn interrupt(
 pub(super) async fn stop(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    At(id): At<String>,
+    PathParam(id): PathParam<String>,
     body: Body,
-) -> Answer {
+) -> HttpResult {
     authorization::need(&caller, Scope::Drive)?;
-    unread(&app, body).await;
+    discard(&app, body).await;
     let id = session_id(&id)?;
     Ok(json(StatusCode::OK, &end(&app, &id).await?))
 }
@@ -233,12 +234,12 @@ pub(super) async fn end(app: &App, id: &SessionId) -> Result<SessionSummary, Gat
 pub(super) async fn finish(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    At(id): At<String>,
+    PathParam(id): PathParam<String>,
     body: Body,
-) -> Answer {
+) -> HttpResult {
     authorization::need(&caller, Scope::Drive)?;
-    unread(&app, body).await;
-    let reply = order(&app, &caller, &session_id(&id)?, Command::Finish, None).await?;
+    discard(&app, body).await;
+    let reply = send_command(&app, &caller, &session_id(&id)?, Command::Finish, None).await?;
     Ok(json(StatusCode::OK, &reply))
 }
 
@@ -246,44 +247,43 @@ pub(super) async fn finish(
 pub(super) async fn rewind(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    At(id): At<String>,
+    PathParam(id): PathParam<String>,
     body: Body,
-) -> Answer {
+) -> HttpResult {
     authorization::need(&caller, Scope::Drive)?;
-    let Taken { value, share } = object(&app, body, SMALL).await?;
+    let ReadBody { value, share } = object(&app, body, SMALL).await?;
     let RewindFields { message_id, dry_run } = value;
     let command = Command::Rewind { message_id, dry_run };
-    let reply = order(&app, &caller, &session_id(&id)?, command, share).await?;
+    let reply = send_command(&app, &caller, &session_id(&id)?, command, share).await?;
     Ok(json(StatusCode::OK, &reply))
 }
 
 /// The agent's answer to a query.
 #[derive(Serialize, JsonSchema)]
-#[schemars(rename = "QueryResult")]
-pub(super) struct Queried {
+pub(super) struct QueryResult {
     /// The result as the agent has it.
     result: Json<'static>,
 }
 
 /// `POST /v1/sessions/{id}/query`
-pub(super) async fn ask(
+pub(super) async fn query_agent(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    At(id): At<String>,
+    PathParam(id): PathParam<String>,
     body: Body,
-) -> Answer {
+) -> HttpResult {
     authorization::need(&caller, Scope::Drive)?;
-    let Taken { value, share } = object(&app, body, SMALL).await?;
+    let ReadBody { value, share } = object(&app, body, SMALL).await?;
     let QueryFields { method, args } = value;
     authorization::query(&caller, &method, &args)?;
     let command = Command::Query { method, args };
-    let result = order(&app, &caller, &session_id(&id)?, command, share).await?;
-    Ok(json(StatusCode::OK, &Queried { result }))
+    let result = send_command(&app, &caller, &session_id(&id)?, command, share).await?;
+    Ok(json(StatusCode::OK, &QueryResult { result }))
 }
 
 /// Sends a command to a session that runs here. The command holds the share of the body, not the request
 /// that waits for the reply.
-pub(super) async fn order(
+pub(super) async fn send_command(
     app: &App,
     caller: &Caller,
     id: &SessionId,
@@ -305,7 +305,10 @@ pub(super) struct Ticket {
 }
 
 /// `POST /v1/tickets`
-pub(super) async fn ticket(State(app): State<App>, Extension(caller): Extension<Caller>) -> Answer {
+pub(super) async fn ticket(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+) -> HttpResult {
     let ticket = app.tickets.issue(caller, Instant::now()).ok_or_else(|| {
         GatewayError::new(ErrorCode::Overloaded, "too many unused tickets; try again later")
     })?;
@@ -313,11 +316,11 @@ pub(super) async fn ticket(State(app): State<App>, Extension(caller): Extension<
 }
 
 /// `GET /v1/agents`
-pub(super) async fn agents(State(app): State<App>) -> Answer {
+pub(super) async fn agents(State(app): State<App>) -> HttpResult {
     // Looking up agents starts programs, so it is done once for all callers and cached.
     let mut known = app.agents.lock().await;
     let found = match known.take() {
-        Some((at, found)) if at.elapsed() < AGENTS_KNOWN => (at, found),
+        Some((at, found)) if at.elapsed() < AGENTS_CACHED => (at, found),
         Some(_) | None => (Instant::now(), (app.setup.agents)().await),
     };
     let answer = json(StatusCode::OK, &found.1);
@@ -366,7 +369,10 @@ pub(super) async fn healthz() -> &'static str {
 }
 
 /// `GET /v1/status`
-pub(super) async fn status(State(app): State<App>, Extension(caller): Extension<Caller>) -> Answer {
+pub(super) async fn status(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+) -> HttpResult {
     let running = app.hub().running();
     let open_requests = running.iter().map(|session| session.summary().open_requests).sum();
     let containment = app.hub().containment().containment();

@@ -11,17 +11,17 @@ use http::Method;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::problem::Problem;
-use super::{App, auth, board, events, inbox, metrics, openapi, page, rest, socket};
+use super::{App, auth, board, events, inbox, metrics, openapi, rest, socket, web_page};
 use crate::tokens::Scope;
 
-pub(super) struct Place {
+pub(super) struct Route {
     pub(super) path: &'static str,
     pub(super) methods: fn() -> MethodRouter<App>,
-    pub(super) acts: &'static [Act],
+    pub(super) operations: &'static [Operation],
 }
 
 /// An operation: what a method does at a path.
-pub(super) struct Act {
+pub(super) struct Operation {
     pub(super) method: &'static str,
     /// The `operationId`.
     pub(super) name: &'static str,
@@ -31,14 +31,14 @@ pub(super) struct Act {
     pub(super) query: &'static [Parameter],
     /// The request headers.
     pub(super) headers: &'static [Parameter],
-    pub(super) body: Option<Shape>,
+    pub(super) body: Option<SchemaFn>,
     pub(super) needs_body: bool,
     pub(super) status: u16,
-    pub(super) gives: Gives,
+    pub(super) response: ResponseKind,
     /// Another status, without a body, and when it is sent.
     pub(super) or: Option<(u16, &'static str)>,
     /// The response headers.
-    pub(super) tells: &'static [Parameter],
+    pub(super) response_headers: &'static [Parameter],
 }
 
 /// A parameter in a query or a header.
@@ -49,15 +49,15 @@ pub(super) struct Parameter {
     pub(super) kind: &'static str,
     pub(super) range: Option<(u64, u64)>,
     /// A number outside the range is clamped to it, not refused.
-    pub(super) is_cut: bool,
+    pub(super) is_clamped: bool,
     pub(super) values: &'static [&'static str],
 }
 
-pub(super) type Shape = fn(&mut SchemaGenerator) -> Schema;
+pub(super) type SchemaFn = fn(&mut SchemaGenerator) -> Schema;
 
 /// The kind of a response.
-pub(super) enum Gives {
-    Json(Shape),
+pub(super) enum ResponseKind {
+    Json(SchemaFn),
     /// A page of events, or a stream.
     Events,
     Text(&'static str),
@@ -70,14 +70,14 @@ pub(super) fn of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     generator.subschema_for::<T>()
 }
 
-const fn act(
+const fn operation(
     method: &'static str,
     name: &'static str,
     scope: Option<Scope>,
     summary: &'static str,
-) -> Act {
-    let gives = Gives::Json(of::<Nothing>);
-    Act {
+) -> Operation {
+    let response = ResponseKind::Json(of::<Nothing>);
+    Operation {
         method,
         name,
         scope,
@@ -87,19 +87,26 @@ const fn act(
         body: None,
         needs_body: true,
         status: 200,
-        gives,
+        response,
         or: None,
-        tells: &[],
+        response_headers: &[],
     }
 }
 
 const fn number(name: &'static str, about: &'static str, from: u64, to: u64) -> Parameter {
-    Parameter { name, about, kind: "integer", range: Some((from, to)), is_cut: false, values: &[] }
+    Parameter {
+        name,
+        about,
+        kind: "integer",
+        range: Some((from, to)),
+        is_clamped: false,
+        values: &[],
+    }
 }
 
 /// A number that is clamped to its range.
 const fn amount(name: &'static str, about: &'static str, from: u64, to: u64) -> Parameter {
-    Parameter { is_cut: true, ..number(name, about, from, to) }
+    Parameter { is_clamped: true, ..number(name, about, from, to) }
 }
 
 const fn word(
@@ -107,7 +114,7 @@ const fn word(
     about: &'static str,
     values: &'static [&'static str],
 ) -> Parameter {
-    Parameter { name, about, kind: "string", range: None, is_cut: false, values }
+    Parameter { name, about, kind: "string", range: None, is_clamped: false, values }
 }
 
 const MOST: u64 = u64::MAX;
@@ -117,53 +124,53 @@ const AFTER: Parameter =
     number("after", "the number of the last event that the client has", 0, MOST);
 const KEY: Parameter = Parameter {
     range: Some((1, NewSession::KEY_LIMIT as u64)),
-    is_cut: false,
+    is_clamped: false,
     ..word("Idempotency-Key", "a request sent again with the same key counts once", &[])
 };
 const RESUME: Parameter =
     word("Agentwire-Resume", "exact, or missing FROM-TO: events that this log does not have", &[]);
 
 /// All routes of the main address.
-pub(super) const PLACES: &[Place] = &[
-    Place {
+pub(super) const ROUTES: &[Route] = &[
+    Route {
         path: "/healthz",
         methods: || get(rest::healthz),
-        acts: &[Act {
-            gives: Gives::Text("text/plain"),
-            ..act("get", "health", None, "Check that the server is up")
+        operations: &[Operation {
+            response: ResponseKind::Text("text/plain"),
+            ..operation("get", "health", None, "Check that the server is up")
         }],
     },
-    Place {
+    Route {
         path: "/",
-        methods: || get(page::page),
-        acts: &[Act {
-            gives: Gives::Text("text/html"),
-            ..act("get", "getPage", None, "The web page")
+        methods: || get(web_page::page),
+        operations: &[Operation {
+            response: ResponseKind::Text("text/html"),
+            ..operation("get", "getPage", None, "The web page")
         }],
     },
-    Place {
+    Route {
         path: "/page.js",
-        methods: || get(page::script),
-        acts: &[Act {
-            gives: Gives::Text("text/javascript"),
-            ..act("get", "getPageScript", None, "The script of the web page")
+        methods: || get(web_page::script),
+        operations: &[Operation {
+            response: ResponseKind::Text("text/javascript"),
+            ..operation("get", "getPageScript", None, "The script of the web page")
         }],
     },
-    Place {
+    Route {
         path: "/page.css",
-        methods: || get(page::style),
-        acts: &[Act {
-            gives: Gives::Text("text/css"),
-            ..act("get", "getPageStyle", None, "The style sheet of the web page")
+        methods: || get(web_page::style),
+        operations: &[Operation {
+            response: ResponseKind::Text("text/css"),
+            ..operation("get", "getPageStyle", None, "The style sheet of the web page")
         }],
     },
-    Place {
+    Route {
         path: "/v1/sign-in",
-        methods: || post(page::sign_in),
-        acts: &[Act {
-            body: Some(of::<page::SignIn>),
-            gives: Gives::Json(of::<page::SignedIn>),
-            ..act(
+        methods: || post(web_page::sign_in),
+        operations: &[Operation {
+            body: Some(of::<web_page::SignIn>),
+            response: ResponseKind::Json(of::<web_page::SignedIn>),
+            ..operation(
                 "post",
                 "signIn",
                 None,
@@ -171,11 +178,11 @@ pub(super) const PLACES: &[Place] = &[
             )
         }],
     },
-    Place {
+    Route {
         path: "/v1/sessions",
         methods: || get(rest::list).post(rest::create),
-        acts: &[
-            Act {
+        operations: &[
+            Operation {
                 query: &[
                     amount("limit", "page size", 1, 500),
                     word("after", "the last session of the previous page", &[]),
@@ -184,38 +191,48 @@ pub(super) const PLACES: &[Place] = &[
                         ..word("live", "only sessions that have not ended", &[])
                     },
                 ],
-                gives: Gives::Json(of::<SessionList>),
-                ..act("get", "listSessions", Some(Scope::Watch), "List sessions, newest first")
+                response: ResponseKind::Json(of::<SessionList>),
+                ..operation(
+                    "get",
+                    "listSessions",
+                    Some(Scope::Watch),
+                    "List sessions, newest first",
+                )
             },
-            Act {
+            Operation {
                 headers: &[KEY],
                 body: Some(of::<SessionRequest>),
                 status: 201,
-                tells: &[word("Location", "the path of the session", &[])],
-                gives: Gives::Json(of::<SessionSummary>),
-                ..act("post", "createSession", Some(Scope::Drive), "Start or resume a session")
+                response_headers: &[word("Location", "the path of the session", &[])],
+                response: ResponseKind::Json(of::<SessionSummary>),
+                ..operation(
+                    "post",
+                    "createSession",
+                    Some(Scope::Drive),
+                    "Start or resume a session",
+                )
             },
         ],
     },
-    Place {
+    Route {
         path: "/v1/sessions/{id}",
-        methods: || get(rest::show).patch(rest::configure).delete(rest::forget),
-        acts: &[
-            Act {
-                gives: Gives::Json(of::<SessionDetails>),
-                ..act("get", "getSession", Some(Scope::Watch), "Show a session")
+        methods: || get(rest::show).patch(rest::configure).delete(rest::delete),
+        operations: &[
+            Operation {
+                response: ResponseKind::Json(of::<SessionDetails>),
+                ..operation("get", "getSession", Some(Scope::Watch), "Show a session")
             },
-            Act {
+            Operation {
                 body: Some(of::<Configure>),
-                gives: Gives::Json(of::<SessionSummary>),
-                ..act(
+                response: ResponseKind::Json(of::<SessionSummary>),
+                ..operation(
                     "patch",
                     "configureSession",
                     Some(Scope::Drive),
                     "Change the model or the mode of a session",
                 )
             },
-            act(
+            operation(
                 "delete",
                 "forgetSession",
                 Some(Scope::Admin),
@@ -223,10 +240,10 @@ pub(super) const PLACES: &[Place] = &[
             ),
         ],
     },
-    Place {
+    Route {
         path: "/v1/sessions/{id}/events",
         methods: || get(events::events),
-        acts: &[Act {
+        operations: &[Operation {
             query: &[
                 AFTER,
                 amount("limit", "page size", 1, 10_000),
@@ -239,10 +256,10 @@ pub(super) const PLACES: &[Place] = &[
                 0,
                 MOST,
             )],
-            gives: Gives::Events,
+            response: ResponseKind::Events,
             or: Some((204, "A stream has nothing more to send: the session has ended")),
-            tells: &[RESUME],
-            ..act(
+            response_headers: &[RESUME],
+            ..operation(
                 "get",
                 "listEvents",
                 Some(Scope::Watch),
@@ -250,36 +267,36 @@ pub(super) const PLACES: &[Place] = &[
             )
         }],
     },
-    Place {
+    Route {
         path: "/v1/sessions/{id}/ws",
         methods: || get(socket::unified),
-        acts: &[Act {
+        operations: &[Operation {
             query: &[AFTER, PROFILE],
             status: 101,
-            gives: Gives::Unified,
-            tells: &[RESUME],
-            ..act("get", "openSession", Some(Scope::Watch), "WebSocket: events and commands")
+            response: ResponseKind::Unified,
+            response_headers: &[RESUME],
+            ..operation("get", "openSession", Some(Scope::Watch), "WebSocket: events and commands")
         }],
     },
-    Place {
+    Route {
         path: "/v1/sessions/{id}/prompt",
         methods: || post(rest::prompt),
-        acts: &[Act {
+        operations: &[Operation {
             headers: &[KEY],
             body: Some(of::<Prompt>),
             status: 202,
-            gives: Gives::Json(of::<PromptResult>),
-            ..act("post", "promptSession", Some(Scope::Drive), "Send a prompt to a session")
+            response: ResponseKind::Json(of::<PromptResult>),
+            ..operation("post", "promptSession", Some(Scope::Drive), "Send a prompt to a session")
         }],
     },
-    Place {
+    Route {
         path: "/v1/sessions/{id}/interrupt",
         methods: || post(rest::interrupt),
-        acts: &[Act {
+        operations: &[Operation {
             body: Some(of::<InterruptFields>),
             needs_body: false,
-            gives: Gives::Json(of::<InterruptResult>),
-            ..act(
+            response: ResponseKind::Json(of::<InterruptResult>),
+            ..operation(
                 "post",
                 "interruptSession",
                 Some(Scope::Drive),
@@ -287,19 +304,19 @@ pub(super) const PLACES: &[Place] = &[
             )
         }],
     },
-    Place {
+    Route {
         path: "/v1/sessions/{id}/stop",
         methods: || post(rest::stop),
-        acts: &[Act {
-            gives: Gives::Json(of::<SessionSummary>),
-            ..act("post", "stopSession", Some(Scope::Drive), "End a session")
+        operations: &[Operation {
+            response: ResponseKind::Json(of::<SessionSummary>),
+            ..operation("post", "stopSession", Some(Scope::Drive), "End a session")
         }],
     },
-    Place {
+    Route {
         path: "/v1/sessions/{id}/finish",
         methods: || post(rest::finish),
-        acts: &[Act {
-            ..act(
+        operations: &[Operation {
+            ..operation(
                 "post",
                 "finishSession",
                 Some(Scope::Drive),
@@ -307,13 +324,13 @@ pub(super) const PLACES: &[Place] = &[
             )
         }],
     },
-    Place {
+    Route {
         path: "/v1/sessions/{id}/rewind",
         methods: || post(rest::rewind),
-        acts: &[Act {
+        operations: &[Operation {
             body: Some(of::<RewindFields>),
-            gives: Gives::Json(of::<Json<'static>>),
-            ..act(
+            response: ResponseKind::Json(of::<Json<'static>>),
+            ..operation(
                 "post",
                 "rewindSession",
                 Some(Scope::Drive),
@@ -321,26 +338,26 @@ pub(super) const PLACES: &[Place] = &[
             )
         }],
     },
-    Place {
+    Route {
         path: "/v1/sessions/{id}/query",
-        methods: || post(rest::ask),
-        acts: &[Act {
+        methods: || post(rest::query_agent),
+        operations: &[Operation {
             body: Some(of::<QueryFields>),
-            gives: Gives::Json(of::<rest::Queried>),
-            ..act("post", "querySession", Some(Scope::Drive), "Query a session's agent")
+            response: ResponseKind::Json(of::<rest::QueryResult>),
+            ..operation("post", "querySession", Some(Scope::Drive), "Query a session's agent")
         }],
     },
-    Place {
+    Route {
         path: "/v1/sessions/{id}/requests/{request}",
         methods: || get(inbox::show).post(inbox::settle),
-        acts: &[
-            Act {
-                gives: Gives::Json(of::<OpenRequest>),
-                ..act("get", "getRequest", Some(Scope::Watch), "Show an open request")
+        operations: &[
+            Operation {
+                response: ResponseKind::Json(of::<OpenRequest>),
+                ..operation("get", "getRequest", Some(Scope::Watch), "Show an open request")
             },
-            Act {
+            Operation {
                 body: Some(of::<openapi::Settlement>),
-                ..act(
+                ..operation(
                     "post",
                     "settleRequest",
                     Some(Scope::Approve),
@@ -349,16 +366,16 @@ pub(super) const PLACES: &[Place] = &[
             },
         ],
     },
-    Place {
+    Route {
         path: "/v1/requests",
         methods: || get(inbox::list),
-        acts: &[Act {
+        operations: &[Operation {
             query: &[
                 word("state", "state of the requests", &["open"]),
                 word("sessionId", "only requests of this session", &[]),
             ],
-            gives: Gives::Json(of::<RequestList>),
-            ..act(
+            response: ResponseKind::Json(of::<RequestList>),
+            ..operation(
                 "get",
                 "listRequests",
                 Some(Scope::Watch),
@@ -366,13 +383,13 @@ pub(super) const PLACES: &[Place] = &[
             )
         }],
     },
-    Place {
+    Route {
         path: "/v1/tickets",
         methods: || post(rest::ticket),
-        acts: &[Act {
+        operations: &[Operation {
             status: 201,
-            gives: Gives::Json(of::<rest::Ticket>),
-            ..act(
+            response: ResponseKind::Json(of::<rest::Ticket>),
+            ..operation(
                 "post",
                 "createTicket",
                 Some(Scope::Watch),
@@ -380,140 +397,146 @@ pub(super) const PLACES: &[Place] = &[
             )
         }],
     },
-    Place {
+    Route {
         path: "/v1/agents",
         methods: || get(rest::agents),
-        acts: &[Act {
-            gives: Gives::Json(openapi::agents),
-            ..act("get", "listAgents", Some(Scope::Watch), "List the installed agents")
+        operations: &[Operation {
+            response: ResponseKind::Json(openapi::agents),
+            ..operation("get", "listAgents", Some(Scope::Watch), "List the installed agents")
         }],
     },
-    Place {
+    Route {
         path: "/v1/status",
         methods: || get(rest::status),
-        acts: &[Act {
-            gives: Gives::Json(of::<rest::ServerStatus>),
-            ..act("get", "getStatus", Some(Scope::Watch), "Show the status of the server")
+        operations: &[Operation {
+            response: ResponseKind::Json(of::<rest::ServerStatus>),
+            ..operation("get", "getStatus", Some(Scope::Watch), "Show the status of the server")
         }],
     },
-    Place {
+    Route {
         path: "/metrics",
         methods: || get(metrics::metrics),
-        acts: &[Act {
-            gives: Gives::Text("text/plain"),
-            ..act("get", "getMetrics", Some(Scope::Watch), "The server's metrics, for Prometheus")
+        operations: &[Operation {
+            response: ResponseKind::Text("text/plain"),
+            ..operation(
+                "get",
+                "getMetrics",
+                Some(Scope::Watch),
+                "The server's metrics, for Prometheus",
+            )
         }],
     },
-    Place {
+    Route {
         path: "/openapi.json",
         methods: || get(openapi::document),
-        acts: &[Act {
-            gives: Gives::Json(openapi::anything),
-            ..act("get", "getOpenapi", Some(Scope::Watch), "This API description")
+        operations: &[Operation {
+            response: ResponseKind::Json(openapi::anything),
+            ..operation("get", "getOpenapi", Some(Scope::Watch), "This API description")
         }],
     },
-    Place {
+    Route {
         path: "/docs",
         methods: || get(openapi::page),
-        acts: &[Act {
-            gives: Gives::Text("text/html"),
-            ..act("get", "getDocs", Some(Scope::Watch), "This API description, as a web page")
+        operations: &[Operation {
+            response: ResponseKind::Text("text/html"),
+            ..operation("get", "getDocs", Some(Scope::Watch), "This API description, as a web page")
         }],
     },
-    Place {
+    Route {
         path: "/api/sessions",
         methods: || post(board::create),
-        acts: &[Act {
+        operations: &[Operation {
             headers: &[KEY],
-            body: Some(of::<board::Create>),
-            gives: Gives::Json(of::<board::Shown>),
-            ..act("post", "createBoardSession", Some(Scope::Drive), "Board: start a session")
+            body: Some(of::<board::BoardSessionRequest>),
+            response: ResponseKind::Json(of::<board::BoardSession>),
+            ..operation("post", "createBoardSession", Some(Scope::Drive), "Board: start a session")
         }],
     },
-    Place {
+    Route {
         path: "/api/sessions/{id}",
         methods: || get(board::show),
-        acts: &[Act {
-            gives: Gives::Json(of::<board::Shown>),
-            ..act("get", "getBoardSession", Some(Scope::Watch), "Board: show a session")
+        operations: &[Operation {
+            response: ResponseKind::Json(of::<board::BoardSession>),
+            ..operation("get", "getBoardSession", Some(Scope::Watch), "Board: show a session")
         }],
     },
-    Place {
+    Route {
         path: "/api/sessions/{id}/events",
         methods: || get(board::events),
-        acts: &[Act {
+        operations: &[Operation {
             query: &[
                 number("offset", "how many events to skip", 0, MOST),
                 amount("limit", "page size", 1, 1000),
             ],
-            gives: Gives::Json(of::<board::EventPage>),
-            ..act("get", "listBoardEvents", Some(Scope::Watch), "Board: list events")
+            response: ResponseKind::Json(of::<board::BoardEventPage>),
+            ..operation("get", "listBoardEvents", Some(Scope::Watch), "Board: list events")
         }],
     },
-    Place {
+    Route {
         path: "/api/sessions/{id}/cancel",
         methods: || post(board::cancel),
-        acts: &[Act {
-            gives: Gives::Json(of::<board::Shown>),
-            ..act("post", "cancelBoardSession", Some(Scope::Drive), "Board: stop a session")
+        operations: &[Operation {
+            response: ResponseKind::Json(of::<board::BoardSession>),
+            ..operation("post", "cancelBoardSession", Some(Scope::Drive), "Board: stop a session")
         }],
     },
-    Place {
+    Route {
         path: "/ws/sessions/{id}",
         methods: || get(socket::board),
-        acts: &[Act {
+        operations: &[Operation {
             status: 101,
-            gives: Gives::Socket,
-            ..act("get", "openBoardSession", Some(Scope::Watch), "Board: WebSocket of events")
+            response: ResponseKind::Socket,
+            ..operation("get", "openBoardSession", Some(Scope::Watch), "Board: WebSocket of events")
         }],
     },
-    Place {
+    Route {
         path: "/insights",
         methods: || get(socket::insights),
-        acts: &[Act {
+        operations: &[Operation {
             status: 101,
-            gives: Gives::Socket,
-            ..act("get", "openInsights", Some(Scope::Watch), "WebSocket: insights")
+            response: ResponseKind::Socket,
+            ..operation("get", "openInsights", Some(Scope::Watch), "WebSocket: insights")
         }],
     },
-    Place {
+    Route {
         path: "/rpc",
         methods: || get(socket::rpc),
-        acts: &[Act {
+        operations: &[Operation {
             status: 101,
-            gives: Gives::Socket,
-            ..act("get", "openRpc", Some(Scope::Watch), "WebSocket: JSON-RPC 2.0")
+            response: ResponseKind::Socket,
+            ..operation("get", "openRpc", Some(Scope::Watch), "WebSocket: JSON-RPC 2.0")
         }],
     },
 ];
 
 /// Whether this request needs no token.
 pub(super) fn is_open(method: &Method, path: &str) -> bool {
-    let place = PLACES.iter().find(|place| place.path == path);
-    let acts = place.map(|place| place.acts).unwrap_or_default();
-    let is_same = |act: &Act| method.as_str().eq_ignore_ascii_case(act.method);
+    let route = ROUTES.iter().find(|route| route.path == path);
+    let operations = route.map(|route| route.operations).unwrap_or_default();
+    let is_same = |operation: &Operation| method.as_str().eq_ignore_ascii_case(operation.method);
     // Under /v1/, only the listed methods are open. At other open paths, any method is let through, so that
     // a wrong one gets 405.
-    !acts.is_empty()
-        && acts.iter().all(|act| act.scope.is_none())
-        && (!path.starts_with("/v1/") || acts.iter().any(is_same))
+    !operations.is_empty()
+        && operations.iter().all(|operation| operation.scope.is_none())
+        && (!path.starts_with("/v1/") || operations.iter().any(is_same))
 }
 
 /// Whether the path is a WebSocket.
 pub(super) fn is_socket(path: &str) -> bool {
-    let is_at = |place: &&Place| {
-        let (wanted, given) = (place.path.split('/'), path.split('/'));
+    let is_at = |route: &&Route| {
+        let (wanted, given) = (route.path.split('/'), path.split('/'));
         wanted.clone().count() == given.clone().count()
             && wanted.zip(given).all(|(wanted, given)| wanted.starts_with('{') || wanted == given)
     };
-    let mut acts = PLACES.iter().filter(is_at).flat_map(|place| place.acts);
-    acts.any(|act| matches!(act.gives, Gives::Socket | Gives::Unified))
+    let mut operations = ROUTES.iter().filter(is_at).flat_map(|route| route.operations);
+    operations
+        .any(|operation| matches!(operation.response, ResponseKind::Socket | ResponseKind::Unified))
 }
 
 pub(super) fn main(app: App) -> Router {
-    let router = PLACES
+    let router = ROUTES
         .iter()
-        .fold(Router::new(), |router, place| router.route(place.path, (place.methods)()));
+        .fold(Router::new(), |router, route| router.route(route.path, (route.methods)()));
     guarded(router, app)
 }
 
@@ -526,7 +549,7 @@ fn guarded(router: Router<App>, app: App) -> Router {
     router
         .fallback(|| async { Problem::no_route() })
         .method_not_allowed_fallback(|| async { Problem::no_method() })
-        .layer(axum::middleware::from_fn_with_state(app.clone(), auth::door))
+        .layer(axum::middleware::from_fn_with_state(app.clone(), auth::authenticate))
         .layer(axum::middleware::from_fn_with_state(app.clone(), metrics::observe))
         .with_state(app)
 }

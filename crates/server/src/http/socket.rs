@@ -21,15 +21,15 @@ use http::Uri;
 use serde::Deserialize;
 use tokio::sync::mpsc;
 
-use super::body::{At, query};
-use super::events::note;
-use super::meter::{self, Meter};
+use super::body::{PathParam, query};
+use super::events::add_resume_header;
 use super::metrics::Wire;
 use super::problem::Problem;
-use super::rest::{Answer, session_id};
+use super::rest::{HttpResult, session_id};
+use super::websocket_budget::{self, WebSocketBudget};
 use super::{App, auth, authorization};
 use crate::connection::{Connection, Farewell, Incoming, LINE_LIMIT, Outgoing};
-use crate::read_budget::taken;
+use crate::read_budget::unless_stalled;
 use crate::serve::{Closing, Terms, serve};
 use crate::tokens::{Caller, Scope};
 
@@ -61,17 +61,17 @@ struct WatchQuery {
 pub(super) async fn unified(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    Extension(meter): Extension<Meter>,
-    At(id): At<String>,
+    Extension(budget): Extension<WebSocketBudget>,
+    PathParam(id): PathParam<String>,
     uri: Uri,
     upgrade: Upgrade,
-) -> Answer {
+) -> HttpResult {
     let WatchQuery { after, profile } = query(&uri)?;
     let id = session_id(&id)?;
     let last = app.hub().summary(&id).await?.last_seq;
     let front = Unified::watching(id, after, last, profile);
-    let mut response = speak(app, caller, Wire::Unified, front, (upgraded(upgrade)?, meter));
-    note(&mut response, Resume::of(after, last).0);
+    let mut response = serve_front(app, caller, Wire::Unified, front, (upgraded(upgrade)?, budget));
+    add_resume_header(&mut response, Resume::of(after, last).0);
     Ok(response)
 }
 
@@ -79,36 +79,36 @@ pub(super) async fn unified(
 pub(super) async fn rpc(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    Extension(meter): Extension<Meter>,
+    Extension(budget): Extension<WebSocketBudget>,
     upgrade: Upgrade,
-) -> Answer {
+) -> HttpResult {
     let front = JsonRpc::new(app.setup.agent);
-    Ok(speak(app, caller, Wire::Rpc, front, (upgraded(upgrade)?, meter)))
+    Ok(serve_front(app, caller, Wire::Rpc, front, (upgraded(upgrade)?, budget)))
 }
 
 /// `GET /insights`
 pub(super) async fn insights(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    Extension(meter): Extension<Meter>,
+    Extension(budget): Extension<WebSocketBudget>,
     upgrade: Upgrade,
-) -> Answer {
+) -> HttpResult {
     let front = Insights::new(app.setup.agent, app.setup.prices.clone());
-    Ok(speak(app, caller, Wire::Insights, front, (upgraded(upgrade)?, meter)))
+    Ok(serve_front(app, caller, Wire::Insights, front, (upgraded(upgrade)?, budget)))
 }
 
 /// `GET /ws/sessions/{id}`
 pub(super) async fn board(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    Extension(meter): Extension<Meter>,
-    At(id): At<String>,
+    Extension(budget): Extension<WebSocketBudget>,
+    PathParam(id): PathParam<String>,
     upgrade: Upgrade,
-) -> Answer {
+) -> HttpResult {
     let id = session_id(&id)?;
     app.hub().summary(&id).await?;
-    let front = Watcher::new(id.clone(), app.desk.sees_to(&id));
-    Ok(speak(app, caller, Wire::Board, front, (upgraded(upgrade)?, meter)))
+    let front = Watcher::new(id.clone(), app.board_sessions.owns(&id));
+    Ok(serve_front(app, caller, Wire::Board, front, (upgraded(upgrade)?, budget)))
 }
 
 /// A request that may not be a WebSocket request.
@@ -132,22 +132,22 @@ fn bounded(upgrade: WebSocketUpgrade, longest: usize) -> WebSocketUpgrade {
         .write_buffer_size(WRITE_BUFFER)
 }
 
-fn speak(
+fn serve_front(
     app: App,
     caller: Caller,
-    spoken: Wire,
+    wire: Wire,
     mut front: impl Front + 'static,
-    (upgrade, meter): (WebSocketUpgrade, Meter),
+    (upgrade, budget): (WebSocketUpgrade, WebSocketBudget),
 ) -> axum::response::Response {
     // A client that may only watch has little to send, and a board client has nothing.
-    let longest = match (spoken, caller.scope) {
+    let longest = match (wire, caller.scope) {
         (Wire::Board, _) => BOARD_LIMIT,
         (_, Scope::Watch) => WATCHER_LIMIT,
         (_, Scope::Drive | Scope::Approve | Scope::Admin) => LINE_LIMIT,
     };
-    meter.begin(longest);
+    budget.start_frames(longest);
     bounded(upgrade, longest).on_upgrade(move |socket| async move {
-        let may = |ask: &Ask| match app.keeps(&caller) {
+        let may = |ask: &Ask| match app.allows(&caller) {
             true => authorization::check(&caller, ask),
             false => Err(GatewayError::new(ErrorCode::Unauthorized, REVOKED.1)),
         };
@@ -158,19 +158,19 @@ fn speak(
             keys: caller.id().to_owned(),
             may: &may,
         };
-        let connection = wire(socket, app.clone(), caller.clone(), meter);
-        let _open = app.traffic.stream(spoken, Some(&connection.outgoing));
+        let connection = connect(socket, app.clone(), caller.clone(), budget);
+        let _open = app.traffic.stream(wire, Some(&connection.outgoing));
         serve(app.hub(), connection, &mut front, terms, app.stopping.cancelled()).await;
     })
 }
 
 /// How long a client may take to read why it is disconnected.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const CLOSE_TIME: Duration = Duration::from_secs(1);
 
 /// Makes a connection of messages from a socket.
-fn wire(socket: WebSocket, app: App, caller: Caller, meter: Meter) -> Connection {
+fn connect(socket: WebSocket, app: App, caller: Caller, budget: WebSocketBudget) -> Connection {
     let (mut sink, mut stream) = socket.split();
-    let (said, incoming) = mpsc::channel(1);
+    let (sender, incoming) = mpsc::channel(1);
     let outgoing = Outgoing::default();
     let fault = Arc::new(OnceLock::new());
     let clients = app.hub().log().budget().clients.clone();
@@ -188,18 +188,18 @@ fn wire(socket: WebSocket, app: App, caller: Caller, meter: Meter) -> Connection
                         break;
                     }
                 };
-                let share = meter.take(line.len());
+                let share = budget.take_share(line.len());
                 let is_large = share.is_some();
                 let message = Incoming::Line(line, share);
                 let is_heard = match is_large {
-                    true => heard_in_time(&said, message, &clients).await,
-                    false => Some(said.send(message).await.is_ok()),
+                    true => pass_in_time(&sender, message, &clients).await,
+                    false => Some(sender.send(message).await.is_ok()),
                 };
                 match is_heard {
                     Some(true) => {}
                     Some(false) => return,
                     None => {
-                        let _ = fault.set(UNHEARD);
+                        let _ = fault.set(NOT_PROCESSED);
                         // The pump is not reading; this tells it.
                         return outgoing.fail();
                     }
@@ -215,7 +215,7 @@ fn wire(socket: WebSocket, app: App, caller: Caller, meter: Meter) -> Connection
             let bytes = tokio::select! {
                 bytes = lines.take() => bytes,
                 _ = beat.tick() => {
-                    if !app.keeps(&caller) {
+                    if !app.allows(&caller) {
                         let _ = sink.send(closing(REVOKED)).await;
                         break;
                     }
@@ -229,16 +229,16 @@ fn wire(socket: WebSocket, app: App, caller: Caller, meter: Meter) -> Connection
                 let fault = fault.get().copied();
                 let reason = match fault {
                     Some(fault) => fault,
-                    None if app.stopping.is_cancelled() => STOPS,
+                    None if app.stopping.is_cancelled() => STOPPING,
                     None => match lines.farewell() {
-                        Farewell { is_error: true, words } => (close_code::ERROR, words),
-                        Farewell { is_error: false, words } => (close_code::NORMAL, words),
+                        Farewell { is_error: true, text } => (close_code::ERROR, text),
+                        Farewell { is_error: false, text } => (close_code::NORMAL, text),
                     },
                 };
-                let is_told = sink.send(closing(reason)).await.is_ok();
-                if is_told && fault.is_some() {
+                let is_sent = sink.send(closing(reason)).await.is_ok();
+                if is_sent && fault.is_some() {
                     // Closing at once while the client still sends could discard the reason.
-                    tokio::time::sleep(LAST_WORDS).await;
+                    tokio::time::sleep(CLOSE_TIME).await;
                 }
                 return;
             };
@@ -251,16 +251,16 @@ fn wire(socket: WebSocket, app: App, caller: Caller, meter: Meter) -> Connection
                 }
                 sink.flush().await.is_ok()
             };
-            let is_taken = tokio::select! {
+            let is_written = tokio::select! {
                 biased;
                 // The pump has given up on the client.
                 () = lines.broken() => false,
-                is_taken = writing => is_taken,
+                is_written = writing => is_written,
             };
-            if !is_taken {
+            if !is_written {
                 // If the connection still works, this tells the client that the session has not ended.
-                let reason = fault.get().copied().unwrap_or(UNSAID);
-                let _ = tokio::time::timeout(LAST_WORDS, sink.send(closing(reason))).await;
+                let reason = fault.get().copied().unwrap_or(NOT_SENT);
+                let _ = tokio::time::timeout(CLOSE_TIME, sink.send(closing(reason))).await;
                 break;
             }
         }
@@ -271,14 +271,14 @@ fn wire(socket: WebSocket, app: App, caller: Caller, meter: Meter) -> Connection
 
 /// Passes a large message to the client's pump. Returns whether the pump took it, or `None` if that took
 /// too long while others wait for the message's share, as with a client that does not read.
-async fn heard_in_time(
-    said: &mpsc::Sender<Incoming>,
+async fn pass_in_time(
+    sender: &mpsc::Sender<Incoming>,
     message: Incoming,
     pool: &Pool,
 ) -> Option<bool> {
     // There is room for the next message once this one is taken.
-    let heard = async { said.send(message).await.is_ok() && said.reserve().await.is_ok() };
-    pool.unless_wanted(meter::STOPS.0, heard).await
+    let passed = async { sender.send(message).await.is_ok() && sender.reserve().await.is_ok() };
+    pool.unless_wanted(websocket_budget::STALL_LIMITS.0, passed).await
 }
 
 /// Writes lines to a socket. Large data is held until the client has it, and others may wait for that.
@@ -290,11 +290,11 @@ async fn feed_in_time(
     if lines.len() <= budget::SMALL {
         return feed(sink, lines).await.is_ok();
     }
-    let whole = async {
+    let written = async {
         feed(sink, lines).await?;
         sink.flush().await
     };
-    taken(pool, lines.len(), whole).await.is_some_and(|given| given.is_ok())
+    unless_stalled(pool, lines.len(), written).await.is_some_and(|given| given.is_ok())
 }
 
 /// Writes lines to a socket, each as a message, without copying them.
@@ -312,9 +312,9 @@ async fn feed(sink: &mut SplitSink<WebSocket, Message>, lines: &Bytes) -> Result
 /// Why a socket is closed, as the client sees it.
 type Reason = (u16, &'static str);
 
-const STOPS: Reason = (close_code::AWAY, "the server is stopping");
-const UNSAID: Reason = (close_code::ERROR, "failed to send events");
-const UNHEARD: Reason = (close_code::AGAIN, "the message could not be processed in time");
+const STOPPING: Reason = (close_code::AWAY, "the server is stopping");
+const NOT_SENT: Reason = (close_code::ERROR, "failed to send events");
+const NOT_PROCESSED: Reason = (close_code::AGAIN, "the message could not be processed in time");
 const REVOKED: Reason = (close_code::POLICY, "the token is no longer valid");
 
 fn closing((code, reason): Reason) -> Message {

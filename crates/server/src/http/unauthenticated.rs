@@ -8,86 +8,88 @@ use tokio_util::sync::CancellationToken;
 
 /// All of them, in the order in which they connected.
 #[derive(Debug)]
-pub(super) struct Guests {
+pub(super) struct UnauthenticatedConnections {
     limit: usize,
-    waiting: Mutex<Connections>,
+    registry: Mutex<Registry>,
 }
 
 #[derive(Debug, Default)]
-struct Connections {
+struct Registry {
     count: u64,
-    guests: BTreeMap<u64, CancellationToken>,
+    connections: BTreeMap<u64, CancellationToken>,
 }
 
 /// One of them, until it is authenticated or closed.
 #[derive(Clone, Debug)]
-pub(super) struct Guest {
-    entry: Arc<Entry>,
+pub(super) struct UnauthenticatedConnection {
+    registration: Arc<Registration>,
 }
 
 #[derive(Debug)]
-struct Entry {
-    all: Arc<Guests>,
+struct Registration {
+    all: Arc<UnauthenticatedConnections>,
     number: u64,
-    dismissed: CancellationToken,
+    disconnected: CancellationToken,
 }
 
-impl Guests {
+impl UnauthenticatedConnections {
     pub(super) fn new(limit: usize) -> Arc<Self> {
-        Arc::new(Self { limit, waiting: Mutex::default() })
+        Arc::new(Self { limit, registry: Mutex::default() })
     }
 
     /// Adds a connection. If there are too many, the oldest is disconnected.
-    pub(super) fn enter(self: &Arc<Self>) -> Guest {
-        let dismissed = CancellationToken::new();
+    pub(super) fn add(self: &Arc<Self>) -> UnauthenticatedConnection {
+        let disconnected = CancellationToken::new();
         let number = {
-            let mut waiting = self.waiting();
-            waiting.count += 1;
-            let number = waiting.count;
-            waiting.guests.insert(number, dismissed.clone());
+            let mut registry = self.registry();
+            registry.count += 1;
+            let number = registry.count;
+            registry.connections.insert(number, disconnected.clone());
             number
         };
-        if self.waiting().guests.len() > self.limit {
-            self.dismiss_oldest();
+        if self.registry().connections.len() > self.limit {
+            self.disconnect_oldest();
         }
-        Guest { entry: Arc::new(Entry { all: Arc::clone(self), number, dismissed }) }
+        UnauthenticatedConnection {
+            registration: Arc::new(Registration { all: Arc::clone(self), number, disconnected }),
+        }
     }
 
     /// Disconnects the oldest; false if there is none.
-    pub(super) fn dismiss_oldest(&self) -> bool {
-        let oldest = self.waiting().guests.pop_first();
-        oldest.is_some_and(|(_, dismissed)| {
-            dismissed.cancel();
+    pub(super) fn disconnect_oldest(&self) -> bool {
+        let oldest = self.registry().connections.pop_first();
+        oldest.is_some_and(|(_, disconnected)| {
+            disconnected.cancel();
             true
         })
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Connections> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn registry(&self) -> MutexGuard<'_, Registry> {
+        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Guest {
+impl UnauthenticatedConnection {
     /// It has shown a token, so it stays.
-    pub(super) fn known(&self) {
-        self.entry.leave();
+    pub(super) fn authenticated(&self) {
+        self.registration.remove();
     }
 
     /// Waits until it is disconnected.
-    pub(super) async fn dismissed(&self) {
-        self.entry.dismissed.cancelled().await;
+    pub(super) async fn disconnected(&self) {
+        self.registration.disconnected.cancelled().await;
     }
 }
 
-impl Entry {
-    fn leave(&self) {
-        self.all.waiting().guests.remove(&self.number);
+impl Registration {
+    fn remove(&self) {
+        self.all.registry().connections.remove(&self.number);
     }
 }
 
-impl Drop for Entry {
+impl Drop for Registration {
     fn drop(&mut self) {
-        self.leave();
+        self.remove();
     }
 }
 
@@ -97,16 +99,18 @@ mod tests {
 
     #[test]
     fn the_oldest_that_nobody_knows_goes_first() {
-        let guests = Guests::new(2);
-        let is_gone = |guest: &Guest| guest.entry.dismissed.is_cancelled();
-        let (first, second) = (guests.enter(), guests.enter());
-        first.known();
-        let third = guests.enter();
+        let all = UnauthenticatedConnections::new(2);
+        let is_gone = |connection: &UnauthenticatedConnection| {
+            connection.registration.disconnected.is_cancelled()
+        };
+        let (first, second) = (all.add(), all.add());
+        first.authenticated();
+        let third = all.add();
         assert!(!is_gone(&first) && !is_gone(&second) && !is_gone(&third));
-        let fourth = guests.enter();
+        let fourth = all.add();
         assert!(!is_gone(&first) && is_gone(&second) && !is_gone(&third));
         drop(third);
-        assert!(guests.dismiss_oldest() && is_gone(&fourth));
-        assert!(!guests.dismiss_oldest() && !is_gone(&first));
+        assert!(all.disconnect_oldest() && is_gone(&fourth));
+        assert!(!all.disconnect_oldest() && !is_gone(&first));
     }
 }

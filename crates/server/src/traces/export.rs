@@ -16,14 +16,14 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::spans::Span;
-use super::{Settings, Spans, otlp};
+use super::{Settings, SpanCounts, otlp};
 
 /// How long to wait before a retry: at first, and at most.
-const AGAIN: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+const RETRY_DELAYS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
 pub(super) struct Exporter {
     settings: Arc<Settings>,
-    spans: Arc<Spans>,
+    counts: Arc<SpanCounts>,
     /// The failure has been logged.
     is_failing: bool,
 }
@@ -43,32 +43,32 @@ impl fmt::Display for Failure {
 }
 
 impl Exporter {
-    pub(super) fn new(settings: Arc<Settings>, spans: Arc<Spans>) -> Self {
-        Self { settings, spans, is_failing: false }
+    pub(super) fn new(settings: Arc<Settings>, counts: Arc<SpanCounts>) -> Self {
+        Self { settings, counts, is_failing: false }
     }
 
     /// Sends spans until the queue is closed and empty.
     pub(super) async fn run(mut self, mut queue: mpsc::Receiver<Span>) {
         while let Some(batch) = self.gather(&mut queue).await {
             let cost = batch.iter().map(Span::cost).sum();
-            let mut delay = AGAIN.0;
+            let mut delay = RETRY_DELAYS.0;
             loop {
                 let sent = self.send(&batch).await;
-                self.tell(&sent);
+                self.log_change(&sent);
                 match sent {
-                    Ok(()) => self.spans.exported.add(batch.len() as u64),
+                    Ok(()) => self.counts.exported.add(batch.len() as u64),
                     // Once the queue is closed, there is no time for a retry.
                     Err(Failure::Passing(_)) if !queue.is_closed() => {
                         sleep(delay).await;
-                        delay = (delay * 2).min(AGAIN.1);
+                        delay = (delay * 2).min(RETRY_DELAYS.1);
                         continue;
                     }
-                    Err(_) => self.spans.dropped.add(batch.len() as u64),
+                    Err(_) => self.counts.dropped.add(batch.len() as u64),
                 }
                 break;
             }
             // They were held until now, sent or not.
-            self.spans.waiting.fetch_sub(cost, Ordering::Relaxed);
+            self.counts.waiting.fetch_sub(cost, Ordering::Relaxed);
         }
     }
 
@@ -87,7 +87,7 @@ impl Exporter {
     }
 
     /// Logs once that sending fails, and once that it works again.
-    fn tell(&mut self, sent: &Result<(), Failure>) {
+    fn log_change(&mut self, sent: &Result<(), Failure>) {
         match sent {
             Err(error) if !self.is_failing => {
                 self.is_failing = true;

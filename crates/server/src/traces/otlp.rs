@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-use super::settings::{Form, Settings};
+use super::settings::{Encoding, Settings};
 use super::spans::{Attribute, Span, Value};
 
 /// The semantic conventions that the attribute names follow.
@@ -16,16 +16,16 @@ const ERROR: u64 = 2;
 
 /// The content type and body of a request with these spans.
 pub(super) fn request(settings: &Settings, spans: &[Span]) -> (&'static str, Vec<u8>) {
-    match settings.form {
-        Form::Protobuf => ("application/x-protobuf", protobuf(&settings.resource, spans)),
-        Form::Json => {
+    match settings.encoding {
+        Encoding::Protobuf => ("application/x-protobuf", protobuf(&settings.resource, spans)),
+        Encoding::Json => {
             ("application/json", json(&settings.resource, spans).to_string().into_bytes())
         }
     }
 }
 
 fn protobuf(resource: &[(String, String)], spans: &[Span]) -> Vec<u8> {
-    let mut request = Message::default();
+    let mut request = ProtobufWriter::default();
     request.message(1, |resource_spans| {
         resource_spans.message(1, |about| {
             for (key, value) in resource {
@@ -49,7 +49,7 @@ fn protobuf(resource: &[(String, String)], spans: &[Span]) -> Vec<u8> {
     request.bytes
 }
 
-fn write_span(span: &Span, out: &mut Message) {
+fn write_span(span: &Span, out: &mut ProtobufWriter) {
     out.bytes(1, &span.trace);
     out.bytes(2, &span.id);
     if let Some(parent) = &span.parent {
@@ -75,7 +75,7 @@ fn write_span(span: &Span, out: &mut Message) {
     }
 }
 
-fn write_attributes(field: u64, attributes: &[Attribute], out: &mut Message) {
+fn write_attributes(field: u64, attributes: &[Attribute], out: &mut ProtobufWriter) {
     for (key, value) in attributes {
         out.message(field, |pair| {
             pair.text(1, key);
@@ -94,11 +94,11 @@ fn write_attributes(field: u64, attributes: &[Attribute], out: &mut Message) {
 }
 
 #[derive(Default)]
-struct Message {
+struct ProtobufWriter {
     bytes: Vec<u8>,
 }
 
-impl Message {
+impl ProtobufWriter {
     fn varint(&mut self, mut number: u64) {
         while number >= 0x80 {
             self.bytes.push((number & 0x7f) as u8 | 0x80);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::{HeaderName, HeaderValue, Uri};
 
-use super::spans::Traced;
+use super::spans::TraceOptions;
 
 /// The endpoint if traces are on and no endpoint is given.
 const USUAL: &str = "http://localhost:4318";
@@ -12,7 +12,7 @@ const USUAL: &str = "http://localhost:4318";
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub endpoint: Uri,
-    pub form: Form,
+    pub encoding: Encoding,
     pub headers: Vec<(HeaderName, HeaderValue)>,
     pub timeout: Duration,
     /// How long spans wait for others to be sent with them.
@@ -22,11 +22,11 @@ pub struct Settings {
     pub queue: usize,
     /// Attributes that describe this program.
     pub resource: Vec<(String, String)>,
-    pub traced: Traced,
+    pub options: TraceOptions,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum Encoding {
     /// `http/protobuf`
     Protobuf,
     /// `http/json`
@@ -48,21 +48,22 @@ impl Settings {
         if is_true("OTEL_SDK_DISABLED") {
             return Ok(None);
         }
-        let whole = variable("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
+        let full_endpoint = variable("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
         let base = variable("OTEL_EXPORTER_OTLP_ENDPOINT");
-        let place = match (variable("OTEL_TRACES_EXPORTER").as_deref().map(str::trim), whole, base)
-        {
-            (Some("none"), _, _) | (None, None, None) => return Ok(None),
-            (Some("otlp") | None, Some(whole), _) => whole,
-            (Some("otlp") | None, None, Some(base)) => traces_under(&base),
-            (Some("otlp"), None, None) => traces_under(USUAL),
-            (Some(other), _, _) => {
-                return Err(format!("OTEL_TRACES_EXPORTER is {other}; use otlp or none"));
-            }
-        };
-        let form = match either("PROTOCOL").as_deref().map(str::trim) {
-            None | Some("http/protobuf") => Form::Protobuf,
-            Some("http/json") => Form::Json,
+        let place =
+            match (variable("OTEL_TRACES_EXPORTER").as_deref().map(str::trim), full_endpoint, base)
+            {
+                (Some("none"), _, _) | (None, None, None) => return Ok(None),
+                (Some("otlp") | None, Some(full_endpoint), _) => full_endpoint,
+                (Some("otlp") | None, None, Some(base)) => traces_under(&base),
+                (Some("otlp"), None, None) => traces_under(USUAL),
+                (Some(other), _, _) => {
+                    return Err(format!("OTEL_TRACES_EXPORTER is {other}; use otlp or none"));
+                }
+            };
+        let encoding = match either("PROTOCOL").as_deref().map(str::trim) {
+            None | Some("http/protobuf") => Encoding::Protobuf,
+            Some("http/json") => Encoding::Json,
             Some(other) => {
                 return Err(format!(
                     "OTEL_EXPORTER_OTLP_PROTOCOL is {other}; use http/protobuf or http/json"
@@ -92,14 +93,14 @@ impl Settings {
         let name = variable("OTEL_SERVICE_NAME");
         Ok(Some(Self {
             endpoint: endpoint(&place)?,
-            form,
+            encoding,
             headers: headers(&either("HEADERS").unwrap_or_default())?,
             timeout: Duration::from_millis(at_most),
             delay: Duration::from_millis(number("OTEL_BSP_SCHEDULE_DELAY", 5000)?),
             batch: batch.min(queue),
             queue,
             resource: resource(&variable("OTEL_RESOURCE_ATTRIBUTES").unwrap_or_default(), name),
-            traced: Traced {
+            options: TraceOptions {
                 sampled,
                 content: is_true("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"),
             },
@@ -245,14 +246,14 @@ mod tests {
             ("OTEL_TRACES_SAMPLER_ARG", "0.5"),
             ("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true"),
         ]);
-        assert_eq!(settings.form, Form::Json);
+        assert_eq!(settings.encoding, Encoding::Json);
         let headers = settings.headers.iter();
         let headers = headers.map(|(name, value)| (name.as_str(), value.to_str().expect("text")));
         let headers: Vec<_> = headers.collect();
         assert_eq!(headers, [("authorization", "Basic eA=="), ("x-b", "1")]);
         assert!(!format!("{settings:?}").contains("eA=="));
         assert_eq!(settings.timeout, Duration::from_millis(250));
-        assert_eq!((settings.traced.sampled, settings.traced.content), (1 << 62, true));
+        assert_eq!((settings.options.sampled, settings.options.content), (1 << 62, true));
         let found = |key: &str| {
             let found = settings.resource.iter().find(|(known, _)| known == key);
             found.map(|(_, value)| value.as_str())

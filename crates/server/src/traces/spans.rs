@@ -34,7 +34,7 @@ const EVENTS: usize = 128;
 const NAME: usize = 100;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Traced {
+pub struct TraceOptions {
     /// A trace is made if half of its id is below this.
     pub sampled: u64,
     /// Whether spans include the text of people and models.
@@ -42,7 +42,7 @@ pub struct Traced {
 }
 
 pub struct Translator {
-    traced: Traced,
+    options: TraceOptions,
     agent: Option<AgentType>,
     model: Option<String>,
     version: Option<String>,
@@ -55,16 +55,16 @@ pub struct Translator {
 
 struct Turn {
     root: Span,
-    answered_by: Option<String>,
-    said: String,
+    response_model: Option<String>,
+    output: String,
 }
 
-type Out<'o> = &'o mut dyn FnMut(Span);
+type SpanSink<'o> = &'o mut dyn FnMut(Span);
 
 impl Translator {
-    pub fn new(traced: &Traced) -> Self {
+    pub fn new(options: &TraceOptions) -> Self {
         Self {
-            traced: *traced,
+            options: *options,
             agent: None,
             model: None,
             version: None,
@@ -83,32 +83,32 @@ impl Translator {
         let name = head.get(place + 8..).unwrap_or_default();
         let is = |kind: &str| name.starts_with(kind.as_bytes());
         !(is("thinkingChunk\"") || is("toolProgress\"") || is("other\"") || is("planUpdated\""))
-            && (self.traced.content || !is("textChunk\""))
+            && (self.options.content || !is("textChunk\""))
     }
 
     /// Processes the next event, and passes on the spans that it ends.
-    pub fn event(&mut self, event: &Event<'_>, out: Out<'_>) {
+    pub fn event(&mut self, event: &Event<'_>, out: SpanSink<'_>) {
         let Some(now) = clock::nanoseconds(&event.timestamp) else { return };
         match &event.kind {
             EventKind::SessionStarted(started) => {
                 self.agent = Some(started.agent_type);
                 self.model = started.config.model.clone();
-                self.inform(started.info.as_ref());
+                self.update_info(started.info.as_ref());
             }
             EventKind::StatusChanged(changed) => {
-                self.inform(changed.info.as_ref());
+                self.update_info(changed.info.as_ref());
                 if let (Status::Model, Some(model)) = (changed.status, &changed.message) {
                     self.model = Some(bounded(&model.decode(), NAME));
                 }
             }
             EventKind::TurnStarted(turn) => {
                 self.end_turn(now, out, |root| root.fail("interrupted", None));
-                let prompt = turn.prompt.as_ref().filter(|_| self.traced.content);
-                self.begin_turn(event, now, turn.turn_number, prompt);
+                let prompt = turn.prompt.as_ref().filter(|_| self.options.content);
+                self.start_turn(event, now, turn.turn_number, prompt);
             }
             EventKind::TurnCompleted(turn) => {
-                let content = self.traced.content;
-                let said = self.turn.as_mut().map(|turn| std::mem::take(&mut turn.said));
+                let content = self.options.content;
+                let output = self.turn.as_mut().map(|turn| std::mem::take(&mut turn.output));
                 self.end_turn(now, out, |root| {
                     usage(&turn.usage, &mut root.attributes);
                     root.dollars(turn.cost_usd);
@@ -117,15 +117,15 @@ impl Translator {
                         let reasons = Value::List(vec![bounded(&reason.decode(), NAME)]);
                         root.put("gen_ai.response.finish_reasons", reasons);
                     }
-                    let said = said.filter(|said| content && !said.is_empty());
+                    let output = output.filter(|output| content && !output.is_empty());
                     let result = turn.result.as_ref().filter(|_| content).map(Text::to_string);
-                    if let Some(said) = said.or(result) {
-                        root.put("gen_ai.output.messages", message("assistant", said.trim_end()));
+                    if let Some(output) = output.or(result) {
+                        root.put("gen_ai.output.messages", message("assistant", output.trim_end()));
                     }
                 });
             }
             EventKind::TurnFailed(turn) => {
-                let error = Some(&turn.error).filter(|_| self.traced.content);
+                let error = Some(&turn.error).filter(|_| self.options.content);
                 self.end_turn(now, out, |root| {
                     if let Some(used) = &turn.usage {
                         usage(used, &mut root.attributes);
@@ -137,28 +137,28 @@ impl Translator {
             }
             EventKind::TextChunk(chunk) => {
                 let is_main = *event.agent_id.decode() == *MAIN_AGENT;
-                if let Some(turn) = self.turn.as_mut().filter(|_| self.traced.content && is_main)
-                    && turn.said.len() < CONTENT
+                if let Some(turn) = self.turn.as_mut().filter(|_| self.options.content && is_main)
+                    && turn.output.len() < CONTENT
                 {
-                    turn.said.push_str(&chunk.content.decode());
+                    turn.output.push_str(&chunk.content.decode());
                     // Each block ends its line.
-                    turn.said.extend(chunk.is_complete.then_some('\n'));
+                    turn.output.extend(chunk.is_complete.then_some('\n'));
                 }
             }
             EventKind::UsageReported(report) => {
                 let is_main = *event.agent_id.decode() == *MAIN_AGENT;
                 if let (Some(turn), Some(model), true) = (&mut self.turn, &report.model, is_main) {
-                    turn.answered_by = Some(bounded(&model.decode(), NAME));
+                    turn.response_model = Some(bounded(&model.decode(), NAME));
                 }
             }
-            EventKind::ToolStarted(tool) => self.begin_tool(event, now, tool),
+            EventKind::ToolStarted(tool) => self.start_tool(event, now, tool),
             EventKind::ToolCompleted(tool) => self.tool_completed(now, tool, out),
             EventKind::ToolFailed(tool) => self.tool_failed(now, tool, out),
-            EventKind::AgentSpawned(spawned) => self.begin_agent(event, now, spawned),
+            EventKind::AgentSpawned(spawned) => self.start_agent(event, now, spawned),
             EventKind::AgentFinished(finished) => self.agent_finished(event, now, finished, out),
-            EventKind::RequestRaised(request) => self.begin_request(event, now, request),
+            EventKind::RequestRaised(request) => self.start_request(event, now, request),
             EventKind::RequestSettled(request) => self.request_settled(now, request, out),
-            EventKind::Error(error) => self.went_wrong(now, error),
+            EventKind::Error(error) => self.add_error(now, error),
             EventKind::SessionEnded(_) => self.end_all(now, out),
             EventKind::ToolProgress(_)
             | EventKind::FileChanged(_)
@@ -169,18 +169,18 @@ impl Translator {
         }
     }
 
-    fn inform(&mut self, info: Option<&AgentInfo<'_>>) {
+    fn update_info(&mut self, info: Option<&AgentInfo<'_>>) {
         let Some(info) = info else { return };
         let text = |text: &Text<'_>| bounded(&text.decode(), NAME);
         self.model = info.model.as_ref().map(text).or(self.model.take());
         self.version = info.agent_version.as_ref().map(text).or(self.version.take());
     }
 
-    fn begin_turn(&mut self, event: &Event<'_>, now: u64, number: u64, prompt: Option<&Text<'_>>) {
+    fn start_turn(&mut self, event: &Event<'_>, now: u64, number: u64, prompt: Option<&Text<'_>>) {
         let trace: [u8; 16] = digest("trace", &event.id);
         // Sampling uses the last eight bytes, as the conventions say.
         let half = trace.last_chunk::<8>().copied().map_or(0, u64::from_be_bytes) >> 1;
-        if half >= self.traced.sampled {
+        if half >= self.options.sampled {
             return;
         }
         let agent = self.agent.map_or("agent", AgentType::as_str);
@@ -195,14 +195,14 @@ impl Translator {
         if let Some(prompt) = prompt {
             root.put("gen_ai.input.messages", message("user", &prompt.decode()));
         }
-        self.turn = Some(Turn { root, answered_by: None, said: String::new() });
+        self.turn = Some(Turn { root, response_model: None, output: String::new() });
     }
 
     /// Work in the background ends later, with its own event.
-    fn end_turn(&mut self, now: u64, out: Out<'_>, finish: impl FnOnce(&mut Span)) {
-        let Some(Turn { mut root, answered_by, .. }) = self.turn.take() else { return };
+    fn end_turn(&mut self, now: u64, out: SpanSink<'_>, finish: impl FnOnce(&mut Span)) {
+        let Some(Turn { mut root, response_model, .. }) = self.turn.take() else { return };
         finish(&mut root);
-        root.model(answered_by.as_deref());
+        root.model(response_model.as_deref());
         root.end = now.max(root.start);
         out(root);
     }
@@ -216,7 +216,7 @@ impl Translator {
         self.turn.as_ref().map(|turn| &turn.root)
     }
 
-    fn begin_tool(&mut self, event: &Event<'_>, now: u64, tool: &ToolStarted<'_>) {
+    fn start_tool(&mut self, event: &Event<'_>, now: u64, tool: &ToolStarted<'_>) {
         let Some(parent) = self.of_agent(&event.agent_id.decode()) else { return };
         let (trace, parent) = (parent.trace, Some(parent.id));
         let name = bounded(&tool.tool_name.decode(), NAME);
@@ -225,14 +225,14 @@ impl Translator {
         span.text("gen_ai.tool.name", &name);
         span.text("gen_ai.tool.call.id", &tool.tool_id.decode());
         span.maybe("agentwire.mcp.server", tool.server.as_ref().map(|it| it.decode()).as_deref());
-        if let Some(arguments) = tool.arguments.as_ref().filter(|_| self.traced.content) {
+        if let Some(arguments) = tool.arguments.as_ref().filter(|_| self.options.content) {
             span.put("gen_ai.tool.call.arguments", content(arguments.get()));
         }
-        hold(&mut self.tools, tool.tool_id.to_string(), span);
+        insert_open(&mut self.tools, tool.tool_id.to_string(), span);
     }
 
-    fn tool_completed(&mut self, now: u64, tool: &ToolCompleted<'_>, out: Out<'_>) {
-        let content_wanted = self.traced.content;
+    fn tool_completed(&mut self, now: u64, tool: &ToolCompleted<'_>, out: SpanSink<'_>) {
+        let content_wanted = self.options.content;
         end(&mut self.tools, &tool.tool_id, now, out, |span| {
             if let Some(code) = tool.exit_code {
                 span.put("process.exit.code", Value::Number(code));
@@ -246,8 +246,8 @@ impl Translator {
         });
     }
 
-    fn tool_failed(&mut self, now: u64, tool: &ToolFailed<'_>, out: Out<'_>) {
-        let error = Some(&tool.error).filter(|_| self.traced.content);
+    fn tool_failed(&mut self, now: u64, tool: &ToolFailed<'_>, out: SpanSink<'_>) {
+        let error = Some(&tool.error).filter(|_| self.options.content);
         let kind = match tool.reason {
             ToolFailure::Denied => "denied",
             ToolFailure::Interrupted => "interrupted",
@@ -256,7 +256,7 @@ impl Translator {
         end(&mut self.tools, &tool.tool_id, now, out, |span| span.fail(kind, error));
     }
 
-    fn begin_agent(&mut self, event: &Event<'_>, now: u64, spawned: &AgentSpawned<'_>) {
+    fn start_agent(&mut self, event: &Event<'_>, now: u64, spawned: &AgentSpawned<'_>) {
         let id = event.agent_id.to_string();
         let by = event.parent_agent_id.as_ref().map(Text::to_string);
         let parent = self.tools.get(&id);
@@ -273,10 +273,10 @@ impl Translator {
         span.text("gen_ai.agent.name", &name);
         span.text("gen_ai.agent.id", &id);
         span.text("gen_ai.conversation.id", &event.session_id);
-        if let Some(prompt) = spawned.prompt.as_ref().filter(|_| self.traced.content) {
+        if let Some(prompt) = spawned.prompt.as_ref().filter(|_| self.options.content) {
             span.put("gen_ai.input.messages", message("user", &prompt.decode()));
         }
-        hold(&mut self.agents, id, span);
+        insert_open(&mut self.agents, id, span);
     }
 
     fn agent_finished(
@@ -284,9 +284,9 @@ impl Translator {
         event: &Event<'_>,
         now: u64,
         finished: &AgentFinished<'_>,
-        out: Out<'_>,
+        out: SpanSink<'_>,
     ) {
-        let result = finished.result.as_ref().filter(|_| self.traced.content);
+        let result = finished.result.as_ref().filter(|_| self.options.content);
         end(&mut self.agents, &event.agent_id, now, out, |span| {
             if let Some(used) = &finished.usage {
                 usage(used, &mut span.attributes);
@@ -302,7 +302,7 @@ impl Translator {
         });
     }
 
-    fn begin_request(&mut self, event: &Event<'_>, now: u64, request: &RequestRaised<'_>) {
+    fn start_request(&mut self, event: &Event<'_>, now: u64, request: &RequestRaised<'_>) {
         let tool = request.tool_use_id.as_ref().and_then(|id| self.tools.get(&*id.decode()));
         let Some(parent) = tool.or_else(|| self.of_agent(&event.agent_id.decode())) else { return };
         let (trace, parent) = (parent.trace, Some(parent.id));
@@ -312,23 +312,23 @@ impl Translator {
         span.text("agentwire.request.id", &request.request_id.decode());
         let name = request.tool_name.as_ref().map(|name| bounded(&name.decode(), NAME));
         span.maybe("gen_ai.tool.name", name.as_deref());
-        hold(&mut self.requests, request.request_id.to_string(), span);
+        insert_open(&mut self.requests, request.request_id.to_string(), span);
     }
 
-    fn request_settled(&mut self, now: u64, request: &RequestSettled<'_>, out: Out<'_>) {
+    fn request_settled(&mut self, now: u64, request: &RequestSettled<'_>, out: SpanSink<'_>) {
         end(&mut self.requests, &request.request_id, now, out, |span| {
             span.text("agentwire.request.outcome", request.outcome.as_str());
             span.text("agentwire.request.by", request.by.as_str());
         });
     }
 
-    fn went_wrong(&mut self, now: u64, error: &ErrorEvent<'_>) {
+    fn add_error(&mut self, now: u64, error: &ErrorEvent<'_>) {
         let Some(turn) = &mut self.turn else { return };
         if turn.root.events.len() < EVENTS {
             let code = error.code.as_ref().map(|code| bounded(&code.decode(), NAME));
             let code = Value::Text(code.unwrap_or_else(|| "_OTHER".to_owned()));
             let mut attributes = vec![("error.type", code)];
-            if self.traced.content {
+            if self.options.content {
                 attributes
                     .push(("error.message", Value::Text(bounded(&error.message.decode(), WORDS))));
             }
@@ -336,7 +336,7 @@ impl Translator {
         }
     }
 
-    fn end_all(&mut self, now: u64, out: Out<'_>) {
+    fn end_all(&mut self, now: u64, out: SpanSink<'_>) {
         for open in [&mut self.requests, &mut self.agents, &mut self.tools] {
             let mut left: Vec<Span> = open.drain().map(|(_, span)| span).collect();
             left.sort_by_key(|span| (span.start, span.id));
@@ -350,7 +350,7 @@ impl Translator {
     }
 }
 
-fn hold(open: &mut HashMap<String, Span>, id: String, span: Span) {
+fn insert_open(open: &mut HashMap<String, Span>, id: String, span: Span) {
     if open.len() < OPEN {
         open.insert(id, span);
     }
@@ -360,7 +360,7 @@ fn end(
     open: &mut HashMap<String, Span>,
     id: &Text<'_>,
     now: u64,
-    out: Out<'_>,
+    out: SpanSink<'_>,
     finish: impl FnOnce(&mut Span),
 ) {
     if let Some(mut span) = open.remove(&*id.decode()) {

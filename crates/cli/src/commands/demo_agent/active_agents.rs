@@ -13,7 +13,7 @@ pub(super) struct ActiveAgents {
 
 pub(super) struct ActiveAgent {
     /// `None` for the main agent.
-    pub(super) spawned: Option<Spawned>,
+    pub(super) spawned: Option<SubagentInfo>,
     /// Its open message.
     pub(super) message: Option<Message>,
     /// How many times it called the model.
@@ -30,7 +30,7 @@ pub(super) struct ActiveAgent {
 
 /// How a subagent was started.
 #[derive(Clone)]
-pub(super) struct Spawned {
+pub(super) struct SubagentInfo {
     pub(super) tool_use_id: String,
     pub(super) agent_id: String,
     pub(super) kind: String,
@@ -47,7 +47,7 @@ impl ActiveAgents {
     }
 
     /// The current subagent, if any.
-    pub(super) fn subagent(&self) -> Option<&Spawned> {
+    pub(super) fn subagent(&self) -> Option<&SubagentInfo> {
         self.subagents.last().and_then(|agent| agent.spawned.as_ref())
     }
 
@@ -55,7 +55,7 @@ impl ActiveAgents {
         self.subagents.len()
     }
 
-    pub(super) fn spawn(&mut self, spawned: Spawned, context: usize) {
+    pub(super) fn spawn(&mut self, spawned: SubagentInfo, context: usize) {
         self.subagents.push(ActiveAgent::new(Some(spawned), context));
     }
 
@@ -66,7 +66,7 @@ impl ActiveAgents {
 }
 
 impl ActiveAgent {
-    fn new(spawned: Option<Spawned>, context: usize) -> Self {
+    fn new(spawned: Option<SubagentInfo>, context: usize) -> Self {
         Self {
             spawned,
             message: None,

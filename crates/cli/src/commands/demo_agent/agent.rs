@@ -11,12 +11,12 @@ use uuid::Uuid;
 
 use super::active_agents::ActiveAgents;
 use super::checkpoints::Checkpoints;
-use super::command::Running;
+use super::command::RunningCommand;
 use super::flags::Flags;
 use super::hooks::Hooks;
 use super::ids::Ids;
 use super::input::{self, Input, QUEUE};
-use super::json::Look as _;
+use super::json::JsonFields as _;
 use super::mcp::Server;
 use super::memory::Memory;
 use super::output::Output;
@@ -50,7 +50,7 @@ pub(super) struct Agent {
     pub(super) prompts: VecDeque<Prompt>,
     pub(super) turn: Option<Turn>,
     pub(super) active: ActiveAgents,
-    pub(super) command: Option<Running>,
+    pub(super) command: Option<RunningCommand>,
     /// The number of commands started so far.
     pub(super) commands: u64,
     pub(super) todos: Value,
@@ -60,9 +60,9 @@ pub(super) struct Agent {
     /// The client's input is still open.
     pub(super) listening: bool,
     /// The client has sent `initialize`, and its `SessionStart` hook was not called yet.
-    pub(super) greeted: bool,
+    pub(super) owes_session_start: bool,
     /// The client has sent `initialize`.
-    pub(super) known: bool,
+    pub(super) is_initialized: bool,
     /// The last turn failed, so the exit code will be an error.
     pub(super) failed: bool,
 }
@@ -79,7 +79,7 @@ pub(super) struct Prompt {
 /// Why work stops early.
 #[derive(Debug)]
 pub(super) enum Halt {
-    Interrupted(Cut),
+    Interrupted(InterruptCause),
     /// The turn fails.
     Failed(String),
     MaxTurns,
@@ -94,7 +94,7 @@ pub(super) enum Halt {
 
 /// What caused the interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cut {
+pub(super) enum InterruptCause {
     User,
     /// An urgent prompt.
     Prompt,
@@ -139,8 +139,8 @@ impl Agent {
             last_result: String::new(),
             results: 0,
             listening: true,
-            greeted: false,
-            known: false,
+            owes_session_start: false,
+            is_initialized: false,
             failed: false,
         }
     }
@@ -173,20 +173,20 @@ impl Agent {
 
     fn work(&mut self) -> Halt {
         loop {
-            let step = if std::mem::take(&mut self.greeted) {
+            let step = if std::mem::take(&mut self.owes_session_start) {
                 self.session_start()
             } else if let Some(prompt) = self.prompts.pop_front() {
                 self.serve_prompt(&prompt)
             } else if self.listening {
                 self.wait(None).map(drop)
             } else {
-                Err(Halt::Interrupted(Cut::End))
+                Err(Halt::Interrupted(InterruptCause::End))
             };
             match step {
                 Ok(()) => {}
                 // Outside a turn there is nothing else to stop.
-                Err(Halt::Interrupted(Cut::User | Cut::Prompt)) => {}
-                Err(Halt::Interrupted(Cut::End)) => {
+                Err(Halt::Interrupted(InterruptCause::User | InterruptCause::Prompt)) => {}
+                Err(Halt::Interrupted(InterruptCause::End)) => {
                     return match self.session_end() {
                         Ok(()) => Halt::Exit(u8::from(self.failed)),
                         Err(halt) => halt,
@@ -287,7 +287,7 @@ impl Agent {
         let prompt = Prompt { text, uuid, is_context };
         if line.at("priority") == "now" && self.turn.is_some() {
             self.prompts.push_front(prompt);
-            return Err(Halt::Interrupted(Cut::Prompt));
+            return Err(Halt::Interrupted(InterruptCause::Prompt));
         }
         self.prompts.push_back(prompt);
         Ok(())

@@ -49,7 +49,7 @@ impl Checkpoints {
     }
 
     /// Saves a file that a tool is about to change.
-    pub(super) fn keep(&mut self, path: &Path) -> Result<(), String> {
+    pub(super) fn save(&mut self, path: &Path) -> Result<(), String> {
         let Some(current) = self.prompts.last_mut() else { return Ok(()) };
         if current.files.contains_key(path) {
             return Ok(());
@@ -73,15 +73,15 @@ impl Checkpoints {
             return Err("File rewinding is not enabled.".to_owned());
         }
         let found = prompt.and_then(|prompt| {
-            self.prompts.iter().position(|kept| kept.prompt.as_deref() == Some(prompt))
+            self.prompts.iter().position(|checkpoint| checkpoint.prompt.as_deref() == Some(prompt))
         });
         let Some(at) = found else {
             return Err("No file checkpoint found for this message.".to_owned());
         };
         // The first prompt that changed a file has its oldest content.
         let mut files: BTreeMap<&PathBuf, &Option<Vec<u8>>> = BTreeMap::new();
-        for kept in self.prompts.iter().skip(at) {
-            for (path, before) in &kept.files {
+        for checkpoint in self.prompts.iter().skip(at) {
+            for (path, before) in &checkpoint.files {
                 files.entry(path).or_insert(before);
             }
         }

@@ -11,12 +11,12 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
 
 use super::agent::{Agent, Halt};
-use super::input::{Happened, Input, spawn};
-use super::json::Look as _;
+use super::input::{CommandEvent, Input, spawn};
+use super::json::JsonFields as _;
 use super::tools::Outcome;
 
 /// How much of each output is kept; the same as Claude.
-const KEPT: usize = 30_000;
+const OUTPUT_LIMIT: usize = 30_000;
 
 /// The default timeout of a command.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -26,23 +26,23 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const LINGER: Duration = Duration::from_millis(200);
 
 /// A running command. Dropping it kills its process group.
-pub(super) struct Running {
+pub(super) struct RunningCommand {
     number: u64,
     group: Option<Pid>,
     exited: Option<io::Result<ExitStatus>>,
     closed: u8,
-    stdout: Arc<Mutex<Kept>>,
-    stderr: Arc<Mutex<Kept>>,
+    stdout: Arc<Mutex<TruncatedOutput>>,
+    stderr: Arc<Mutex<TruncatedOutput>>,
 }
 
 /// The start of an output, and the number of bytes after it.
 #[derive(Default)]
-struct Kept {
+struct TruncatedOutput {
     bytes: Vec<u8>,
     more: u64,
 }
 
-impl Kept {
+impl TruncatedOutput {
     fn text(&self) -> String {
         let text = String::from_utf8_lossy(&self.bytes).trim_end().to_owned();
         match self.more {
@@ -52,19 +52,19 @@ impl Kept {
     }
 }
 
-impl Running {
-    pub(super) fn note(&mut self, number: u64, happened: Happened) {
+impl RunningCommand {
+    pub(super) fn note(&mut self, number: u64, happened: CommandEvent) {
         if number != self.number {
             return;
         }
         match happened {
-            Happened::Exited(status) => self.exited = Some(status),
-            Happened::Closed => self.closed += 1,
+            CommandEvent::Exited(status) => self.exited = Some(status),
+            CommandEvent::Closed => self.closed += 1,
         }
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningCommand {
     fn drop(&mut self) {
         if let (None, Some(group)) = (&self.exited, self.group) {
             // It may have ended already.
@@ -94,7 +94,7 @@ impl Agent {
         ))
     }
 
-    fn start(&mut self, command: &str) -> io::Result<Running> {
+    fn start(&mut self, command: &str) -> io::Result<RunningCommand> {
         self.commands += 1;
         let number = self.commands;
         let mut child = Command::new("bash")
@@ -106,17 +106,17 @@ impl Agent {
             .stderr(Stdio::piped())
             .process_group(0)
             .spawn()?;
-        let running = Running {
+        let running = RunningCommand {
             number,
             group: i32::try_from(child.id()).ok().and_then(Pid::from_raw),
             exited: None,
             closed: 0,
-            stdout: keep(child.stdout.take(), number, &self.post)?,
-            stderr: keep(child.stderr.take(), number, &self.post)?,
+            stdout: capture(child.stdout.take(), number, &self.post)?,
+            stderr: capture(child.stderr.take(), number, &self.post)?,
         };
         let post = self.post.clone();
         spawn("command", move || {
-            let _ = post.send(Input::Command(number, Happened::Exited(child.wait())));
+            let _ = post.send(Input::Command(number, CommandEvent::Exited(child.wait())));
         })?;
         Ok(running)
     }
@@ -138,8 +138,10 @@ impl Agent {
     }
 }
 
-fn outcome(running: &Running, patience: Duration) -> Outcome {
-    let text = |kept: &Mutex<Kept>| kept.lock().unwrap_or_else(PoisonError::into_inner).text();
+fn outcome(running: &RunningCommand, patience: Duration) -> Outcome {
+    let text = |captured: &Mutex<TruncatedOutput>| {
+        captured.lock().unwrap_or_else(PoisonError::into_inner).text()
+    };
     let (stdout, stderr) = (text(&running.stdout), text(&running.stderr));
     let shown: Vec<&str> =
         [stdout.as_str(), stderr.as_str()].into_iter().filter(|text| !text.is_empty()).collect();
@@ -169,13 +171,13 @@ fn outcome(running: &Running, patience: Duration) -> Outcome {
 }
 
 /// Reads an output to its end and keeps its start.
-fn keep(
+fn capture(
     output: Option<impl Read + Send + 'static>,
     number: u64,
     post: &SyncSender<Input>,
-) -> io::Result<Arc<Mutex<Kept>>> {
-    let kept = Arc::new(Mutex::new(Kept::default()));
-    let (reader, post) = (Arc::clone(&kept), post.clone());
+) -> io::Result<Arc<Mutex<TruncatedOutput>>> {
+    let captured = Arc::new(Mutex::new(TruncatedOutput::default()));
+    let (reader, post) = (Arc::clone(&captured), post.clone());
     spawn("output", move || {
         let mut chunk = [0; 8 << 10];
         if let Some(mut output) = output {
@@ -186,14 +188,14 @@ fn keep(
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                     Err(_) => break,
                 };
-                let mut kept = reader.lock().unwrap_or_else(PoisonError::into_inner);
-                let room = KEPT.saturating_sub(kept.bytes.len()).min(read.len());
+                let mut captured = reader.lock().unwrap_or_else(PoisonError::into_inner);
+                let room = OUTPUT_LIMIT.saturating_sub(captured.bytes.len()).min(read.len());
                 let (shown, dropped) = read.split_at(room);
-                kept.bytes.extend_from_slice(shown);
-                kept.more += dropped.len() as u64;
+                captured.bytes.extend_from_slice(shown);
+                captured.more += dropped.len() as u64;
             }
         }
-        let _ = post.send(Input::Command(number, Happened::Closed));
+        let _ = post.send(Input::Command(number, CommandEvent::Closed));
     })?;
-    Ok(kept)
+    Ok(captured)
 }

@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::agent::{Agent, Cut, Halt, die};
+use super::agent::{Agent, Halt, InterruptCause, die};
 use super::flags::VERSION;
 use super::hooks::Hooks;
-use super::json::Look as _;
+use super::json::JsonFields as _;
 use super::rules::{Mode, Rule};
 use super::script::DIRECTIVES;
 use super::usage::{CONTEXT_WINDOW, sum, tokens};
 
-enum Reply {
+enum ControlReply {
     /// Success without content.
     Done,
     With(Value),
@@ -29,8 +29,8 @@ impl Agent {
             Some("interrupt") => self.interrupt(id, request),
             Some("end_session") => {
                 self.withdraw_all()?;
-                self.reply(id, Reply::Done)?;
-                Err(Halt::Interrupted(Cut::End))
+                self.reply(id, ControlReply::Done)?;
+                Err(Halt::Interrupted(InterruptCause::End))
             }
             Some("initialize") => self.initialize(id, request),
             Some("set_permission_mode") => self.change_mode(id, request),
@@ -40,18 +40,18 @@ impl Agent {
                 let line =
                     json!({ "type": "system", "subtype": "session_title_changed", "title": title });
                 self.emit(line)?;
-                self.reply(id, Reply::Done)
+                self.reply(id, ControlReply::Done)
             }
             Some("cancel_async_message") => {
                 let cancelled = self.cancel_queued(request.at("message_uuid").as_str())?;
-                self.reply(id, Reply::With(json!({ "cancelled": !cancelled.is_empty() })))
+                self.reply(id, ControlReply::With(json!({ "cancelled": !cancelled.is_empty() })))
             }
             Some("rewind_files") => {
                 let prompt = request.at("user_message_id");
                 let is_dry = request.at("dry_run") == true;
                 let reply = match self.checkpoints.rewind(prompt.as_str(), is_dry) {
-                    Ok(response) => Reply::With(response),
-                    Err(error) => Reply::Error(error, None),
+                    Ok(response) => ControlReply::With(response),
+                    Err(error) => ControlReply::Error(error, None),
                 };
                 self.reply(id, reply)
             }
@@ -63,48 +63,48 @@ impl Agent {
     }
 
     /// Requests that change nothing.
-    fn inform_client(&self, subtype: &str) -> Reply {
+    fn inform_client(&self, subtype: &str) -> ControlReply {
         match subtype {
-            "set_max_thinking_tokens" | "mcp_message" => Reply::Done,
-            "stop_task" | "background_tasks" | "reload_skills" => Reply::With(json!({})),
-            "mcp_status" => Reply::With(self.server_status()),
-            "get_context_usage" => Reply::With(self.context_usage()),
+            "set_max_thinking_tokens" | "mcp_message" => ControlReply::Done,
+            "stop_task" | "background_tasks" | "reload_skills" => ControlReply::With(json!({})),
+            "mcp_status" => ControlReply::With(self.server_status()),
+            "get_context_usage" => ControlReply::With(self.context_usage()),
             "get_session_cost" => {
                 let (usage, cost) = (sum(&self.spent()), self.cost_usd());
                 let text = format!(
                     "Total cost: ${cost:.4}\nUsage: {} input, {} output, {} cache read, {} cache write",
                     usage.input, usage.output, usage.cache_read, usage.cache_creation
                 );
-                Reply::With(json!({ "text": text }))
+                ControlReply::With(json!({ "text": text }))
             }
-            "list_models" => Reply::With(json!({ "models": models() })),
-            "get_binary_version" => Reply::With(json!({ "version": VERSION })),
-            "get_settings" => Reply::With(json!({
+            "list_models" => ControlReply::With(json!({ "models": models() })),
+            "get_binary_version" => ControlReply::With(json!({ "version": VERSION })),
+            "get_settings" => ControlReply::With(json!({
                 "effective": {}, "sources": [], "applied": { "model": self.model },
             })),
-            "get_plan" => Reply::With(json!({ "exists": false })),
+            "get_plan" => ControlReply::With(json!({ "exists": false })),
             "list_permission_rules" => {
                 let entry = |behavior: &'static str| move |rule: &Rule| json!({ "behavior": behavior, "rule": rule.to_json() });
                 let allow = self.permissions.allow.iter().map(entry("allow"));
                 let rules: Vec<Value> =
                     allow.chain(self.permissions.deny.iter().map(entry("deny"))).collect();
-                Reply::With(json!({ "state": {
+                ControlReply::With(json!({ "state": {
                     "rules": rules, "originalCwd": self.session.directory,
                 } }))
             }
             _ => {
                 let error = format!("Unsupported control request subtype: {subtype}");
-                Reply::Error(error, Some("unsupported_request"))
+                ControlReply::Error(error, Some("unsupported_request"))
             }
         }
     }
 
-    fn reply(&mut self, id: Option<Value>, reply: Reply) -> Result<(), Halt> {
+    fn reply(&mut self, id: Option<Value>, reply: ControlReply) -> Result<(), Halt> {
         let mut response = match reply {
-            Reply::Done => json!({ "subtype": "success" }),
-            Reply::With(response) => json!({ "subtype": "success", "response": response }),
-            Reply::Error(error, None) => json!({ "subtype": "error", "error": error }),
-            Reply::Error(error, Some(code)) => {
+            ControlReply::Done => json!({ "subtype": "success" }),
+            ControlReply::With(response) => json!({ "subtype": "success", "response": response }),
+            ControlReply::Error(error, None) => json!({ "subtype": "error", "error": error }),
+            ControlReply::Error(error, Some(code)) => {
                 json!({ "subtype": "error", "error": error, "error_code": code })
             }
         };
@@ -126,8 +126,8 @@ impl Agent {
         if let (Some(cancelled), Some(fields)) = (cancelled, response.as_object_mut()) {
             fields.insert("cancelled".to_owned(), json!(cancelled));
         }
-        self.reply(id, Reply::With(response))?;
-        Err(Halt::Interrupted(Cut::User))
+        self.reply(id, ControlReply::With(response))?;
+        Err(Halt::Interrupted(InterruptCause::User))
     }
 
     /// Removes prompts from the queue: the named one, or all.
@@ -154,7 +154,7 @@ impl Agent {
         if let Some(schema) = request.get("jsonSchema").filter(|schema| schema.is_object()) {
             self.flags.schema = Some(schema.clone());
         }
-        self.permissions.kept = request.at("shownMode").as_str().map(str::to_owned);
+        self.permissions.client_mode = request.at("shownMode").as_str().map(str::to_owned);
         self.flags.forward_subagent_text |= request.at("forwardSubagentText") == true;
         if !request.at("hooks").is_null() {
             self.hooks = Hooks::read(request.at("hooks"));
@@ -169,8 +169,8 @@ impl Agent {
             )?;
         }
         let greeting = self.greeting();
-        self.reply(id, Reply::With(greeting))?;
-        self.greeted |= !std::mem::replace(&mut self.known, true);
+        self.reply(id, ControlReply::With(greeting))?;
+        self.owes_session_start |= !std::mem::replace(&mut self.is_initialized, true);
         Ok(())
     }
 
@@ -198,16 +198,16 @@ impl Agent {
         match request.at("mode").as_str().and_then(Mode::named) {
             None => {
                 let error = format!("Cannot set permission mode: must be one of {}", Mode::names());
-                self.reply(id, Reply::Error(error, Some("invalid_mode")))
+                self.reply(id, ControlReply::Error(error, Some("invalid_mode")))
             }
             Some(mode) if !self.may_set(mode) => {
                 let error = "Cannot set permission mode to bypassPermissions because the session \
                              was not launched with --dangerously-skip-permissions";
-                self.reply(id, Reply::Error(error.to_owned(), Some("bypass_not_launched")))
+                self.reply(id, ControlReply::Error(error.to_owned(), Some("bypass_not_launched")))
             }
             Some(mode) => {
-                self.permissions.kept = request.at("shown").as_str().map(str::to_owned);
-                self.reply(id, Reply::With(json!({ "mode": mode.name() })))?;
+                self.permissions.client_mode = request.at("shown").as_str().map(str::to_owned);
+                self.reply(id, ControlReply::With(json!({ "mode": mode.name() })))?;
                 self.set_mode(mode)
             }
         }
@@ -227,7 +227,7 @@ impl Agent {
             "isReplay": true,
         }))?;
         let model = self.model.clone();
-        self.reply(id, Reply::With(json!({ "model": model })))
+        self.reply(id, ControlReply::With(json!({ "model": model })))
     }
 
     fn context_usage(&self) -> Value {

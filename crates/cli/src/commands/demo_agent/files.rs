@@ -9,7 +9,7 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 use similar::{ChangeTag, TextDiff};
 
-use super::json::Look as _;
+use super::json::JsonFields as _;
 use super::tools::Outcome;
 
 /// Maximum size of a file that is shown in full.

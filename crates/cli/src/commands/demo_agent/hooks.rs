@@ -6,8 +6,8 @@ use agentwire_dialects::hooks::Matcher;
 use serde_json::{Value, json};
 
 use super::agent::{Agent, Halt};
-use super::json::Look as _;
-use super::requests::{Answer, Asker};
+use super::json::JsonFields as _;
+use super::requests::{ClientAnswer, Requester};
 
 /// How long the session's end waits for its hook.
 const LAST_HOOK: Duration = Duration::from_secs(1);
@@ -58,7 +58,7 @@ impl Hooks {
 }
 
 /// An event for hooks.
-pub(super) struct Occasion<'o> {
+pub(super) struct HookEvent<'o> {
     pub(super) event: &'static str,
     /// What matchers test: a tool, a source, a kind of subagent.
     pub(super) subject: Option<&'o str>,
@@ -68,7 +68,7 @@ pub(super) struct Occasion<'o> {
 
 /// The combined decision of hooks on a tool call.
 #[derive(Default)]
-pub(super) struct Verdict {
+pub(super) struct HookVerdict {
     pub(super) decision: Option<Decision>,
     pub(super) reason: String,
     pub(super) input: Option<Value>,
@@ -84,7 +84,7 @@ pub(super) enum Decision {
     Deny,
 }
 
-impl Verdict {
+impl HookVerdict {
     pub(super) fn of(outputs: &[Value]) -> Self {
         let mut verdict = Self { stop: stopped(outputs), ..Self::default() };
         for output in outputs {
@@ -127,18 +127,18 @@ fn reason_of(output: &Value) -> &str {
 
 impl Agent {
     /// Calls the hooks of this event in order; returns their answers.
-    pub(super) fn raise(&mut self, occasion: &Occasion<'_>) -> Result<Vec<Value>, Halt> {
-        self.raise_within(occasion, None)
+    pub(super) fn raise(&mut self, hook_event: &HookEvent<'_>) -> Result<Vec<Value>, Halt> {
+        self.raise_within(hook_event, None)
     }
 
     fn raise_within(
         &mut self,
-        occasion: &Occasion<'_>,
+        hook_event: &HookEvent<'_>,
         limit: Option<Duration>,
     ) -> Result<Vec<Value>, Halt> {
         let mut outputs = Vec::new();
-        for hook in self.hooks.matching(occasion.event, occasion.subject) {
-            let id = self.call_hook(&hook, occasion)?;
+        for hook in self.hooks.matching(hook_event.event, hook_event.subject) {
+            let id = self.call_hook(&hook, hook_event)?;
             let patience = hook.timeout.or(limit);
             let until = patience.and_then(|patience| Instant::now().checked_add(patience));
             let answer = self.answer(std::slice::from_ref(&id), until)?;
@@ -152,18 +152,21 @@ impl Agent {
 
     /// Calls all hooks that may decide a permission, without waiting for them. The first answer
     /// decides.
-    pub(super) fn raise_together(&mut self, occasion: &Occasion<'_>) -> Result<Vec<String>, Halt> {
-        let hooks = self.hooks.matching(occasion.event, occasion.subject);
-        hooks.iter().map(|hook| self.call_hook(hook, occasion)).collect()
+    pub(super) fn raise_together(
+        &mut self,
+        hook_event: &HookEvent<'_>,
+    ) -> Result<Vec<String>, Halt> {
+        let hooks = self.hooks.matching(hook_event.event, hook_event.subject);
+        hooks.iter().map(|hook| self.call_hook(hook, hook_event)).collect()
     }
 
-    fn call_hook(&mut self, hook: &Hook, occasion: &Occasion<'_>) -> Result<String, Halt> {
+    fn call_hook(&mut self, hook: &Hook, hook_event: &HookEvent<'_>) -> Result<String, Halt> {
         let mut input = json!({
             "session_id": self.session.id,
             "transcript_path": self.memory.path(),
             "cwd": self.session.directory,
             "permission_mode": self.permissions.mode.name(),
-            "hook_event_name": occasion.event,
+            "hook_event_name": hook_event.event,
         });
         if let Some(fields) = input.as_object_mut() {
             fields.extend(self.turn.iter().map(|turn| ("prompt_id".to_owned(), json!(turn.id))));
@@ -171,14 +174,14 @@ impl Agent {
                 fields.insert("agent_id".to_owned(), json!(spawned.agent_id));
                 fields.insert("agent_type".to_owned(), json!(spawned.kind));
             }
-            fields.extend(occasion.fields.as_object().cloned().unwrap_or_default());
+            fields.extend(hook_event.fields.as_object().cloned().unwrap_or_default());
         }
-        let tool_use_id = match occasion.tool_use_id {
+        let tool_use_id = match hook_event.tool_use_id {
             Some(id) => id.to_owned(),
             None => self.session.ids.uuid().to_string(),
         };
         self.request(
-            Asker::Turn,
+            Requester::Turn,
             &json!({
                 "subtype": "hook_callback",
                 "callback_id": hook.callback,
@@ -188,12 +191,17 @@ impl Agent {
         )
     }
 
-    fn hook_output(&mut self, hook: &Hook, answer: Option<Answer>) -> Result<Option<Value>, Halt> {
+    fn hook_output(
+        &mut self,
+        hook: &Hook,
+        answer: Option<ClientAnswer>,
+    ) -> Result<Option<Value>, Halt> {
         match answer {
-            Some(Answer::Given(output)) if output.is_object() => return Ok(Some(output)),
+            Some(ClientAnswer::Given(output)) if output.is_object() => return Ok(Some(output)),
             // There is no client.
-            Some(Answer::Closed) if !hook.strict => return Ok(None),
-            Some(Answer::Given(_) | Answer::Failed(_) | Answer::Closed) | None => {}
+            Some(ClientAnswer::Closed) if !hook.strict => return Ok(None),
+            Some(ClientAnswer::Given(_) | ClientAnswer::Failed(_) | ClientAnswer::Closed)
+            | None => {}
         }
         let name = &hook.callback;
         let what = "the SDK host replied with an error or an invalid answer";
@@ -223,7 +231,7 @@ impl Agent {
 
     pub(super) fn session_start(&mut self) -> Result<(), Halt> {
         let source = if self.session.resumed { "resume" } else { "startup" };
-        self.raise(&Occasion {
+        self.raise(&HookEvent {
             event: "SessionStart",
             subject: Some(source),
             tool_use_id: None,
@@ -233,13 +241,13 @@ impl Agent {
     }
 
     pub(super) fn session_end(&mut self) -> Result<(), Halt> {
-        let occasion = Occasion {
+        let hook_event = HookEvent {
             event: "SessionEnd",
             subject: Some("other"),
             tool_use_id: None,
             fields: json!({ "reason": "other" }),
         };
-        match self.raise_within(&occasion, Some(LAST_HOOK)) {
+        match self.raise_within(&hook_event, Some(LAST_HOOK)) {
             // It is ending already.
             Ok(_) | Err(Halt::Interrupted(_)) => Ok(()),
             Err(halt) => Err(halt),

@@ -17,14 +17,14 @@ pub(super) enum Input {
     /// The end of the client's input.
     End,
     /// An event of a tool's command, with its number.
-    Command(u64, Happened),
+    Command(u64, CommandEvent),
     /// A line from an MCP server, with its number.
     Server(usize, Vec<u8>),
     /// The end of an MCP server's output.
     ServerEnd(usize),
 }
 
-pub(super) enum Happened {
+pub(super) enum CommandEvent {
     Exited(io::Result<ExitStatus>),
     /// One of its two outputs ended.
     Closed,

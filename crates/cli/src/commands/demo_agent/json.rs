@@ -4,12 +4,12 @@ use serde_json::Value;
 
 static NULL: Value = Value::Null;
 
-pub(super) trait Look {
+pub(super) trait JsonFields {
     /// The field of that name, or `null`.
     fn at(&self, field: &str) -> &Value;
 }
 
-impl Look for Value {
+impl JsonFields for Value {
     fn at(&self, field: &str) -> &Value {
         self.get(field).unwrap_or(&NULL)
     }

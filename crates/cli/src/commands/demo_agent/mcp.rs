@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use self::child::Child;
 use super::agent::{Agent, Halt};
 use super::flags::VERSION;
-use super::json::Look as _;
-use super::requests::{Answer, Asker};
+use super::json::JsonFields as _;
+use super::requests::{ClientAnswer, Requester};
 
 const PROTOCOL: &str = "2025-11-25";
 
@@ -24,12 +24,12 @@ pub(super) struct Server {
     pub(super) name: String,
     config: Value,
     link: Link,
-    state: State,
+    state: ServerState,
     info: Value,
     tools: Vec<Value>,
     /// The next message's id.
     next: u64,
-    waiting: Vec<(u64, Wanted)>,
+    waiting: Vec<(u64, MessagePurpose)>,
     /// Results of calls.
     results: Vec<(u64, Result<Value, String>)>,
 }
@@ -41,7 +41,7 @@ enum Link {
     Nothing,
 }
 
-enum State {
+enum ServerState {
     Connecting,
     Connected,
     Failed(String),
@@ -49,12 +49,12 @@ enum State {
 
 /// The purpose of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wanted {
+enum MessagePurpose {
     Initialize,
     /// A notification, which a hosted server acknowledges.
     Acknowledge,
     Tools,
-    Call,
+    ToolCall,
 }
 
 impl Server {
@@ -63,7 +63,7 @@ impl Server {
             name: name.to_owned(),
             config: config.clone(),
             link,
-            state: State::Connecting,
+            state: ServerState::Connecting,
             info: Value::Null,
             tools: Vec::new(),
             next: 0,
@@ -81,23 +81,24 @@ impl Server {
 
     fn status(&self) -> &'static str {
         match self.state {
-            State::Connecting => "pending",
-            State::Connected => "connected",
-            State::Failed(_) => "failed",
+            ServerState::Connecting => "pending",
+            ServerState::Connected => "connected",
+            ServerState::Failed(_) => "failed",
         }
     }
 
     fn is_connecting(&self) -> bool {
-        matches!(self.state, State::Connecting)
+        matches!(self.state, ServerState::Connecting)
     }
 
     fn fail(&mut self, error: &str) {
-        self.state = State::Failed(error.to_owned());
+        self.state = ServerState::Failed(error.to_owned());
         self.link = match self.link {
             Link::Hosted => Link::Hosted,
             Link::Child(_) | Link::Nothing => Link::Nothing,
         };
-        let calls = self.waiting.drain(..).filter(|(_, wanted)| *wanted == Wanted::Call);
+        let calls =
+            self.waiting.drain(..).filter(|(_, purpose)| *purpose == MessagePurpose::ToolCall);
         self.results.extend(calls.map(|(id, _)| (id, Err(error.to_owned()))));
     }
 
@@ -162,14 +163,14 @@ impl Agent {
         let client = json!({ "name": "agentwire-demo", "version": VERSION });
         let params =
             json!({ "protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": client });
-        self.tell_server(number, Wanted::Initialize, "initialize", params).map(drop)
+        self.send_to_server(number, MessagePurpose::Initialize, "initialize", params).map(drop)
     }
 
     /// Sends a message; returns its id.
-    fn tell_server(
+    fn send_to_server(
         &mut self,
         number: usize,
-        wanted: Wanted,
+        purpose: MessagePurpose,
         method: &str,
         params: Value,
     ) -> Result<u64, Halt> {
@@ -178,7 +179,7 @@ impl Agent {
         server.next += 1;
         let mut message = json!({ "jsonrpc": "2.0", "method": method });
         if let Some(fields) = message.as_object_mut() {
-            if wanted != Wanted::Acknowledge {
+            if purpose != MessagePurpose::Acknowledge {
                 fields.insert("id".to_owned(), json!(id));
             }
             if !params.is_null() {
@@ -187,19 +188,23 @@ impl Agent {
         }
         match &server.link {
             Link::Child(child) => {
-                if wanted != Wanted::Acknowledge {
-                    server.waiting.push((id, wanted));
+                if purpose != MessagePurpose::Acknowledge {
+                    server.waiting.push((id, purpose));
                 }
                 if !child.send(&message) {
                     server.fail("the server does not accept messages");
                 }
             }
             Link::Hosted => {
-                server.waiting.push((id, wanted));
-                let asker = Asker::Server { number, message: id, call: wanted == Wanted::Call };
+                server.waiting.push((id, purpose));
+                let requester = Requester::Server {
+                    number,
+                    message: id,
+                    call: purpose == MessagePurpose::ToolCall,
+                };
                 let name = server.name.clone();
                 self.request(
-                    asker,
+                    requester,
                     &json!({
                         "subtype": "mcp_message", "server_name": name, "message": message,
                     }),
@@ -244,12 +249,12 @@ impl Agent {
         &mut self,
         number: usize,
         id: u64,
-        answer: Answer,
+        answer: ClientAnswer,
     ) -> Result<(), Halt> {
         let result = match answer {
-            Answer::Given(answer) => reply(answer.at("mcp_response")),
-            Answer::Failed(error) => Err(error),
-            Answer::Closed => Err("Connection closed".to_owned()),
+            ClientAnswer::Given(answer) => reply(answer.at("mcp_response")),
+            ClientAnswer::Failed(error) => Err(error),
+            ClientAnswer::Closed => Err("Connection closed".to_owned()),
         };
         self.server_replied(number, id, result)
     }
@@ -265,33 +270,33 @@ impl Agent {
         let Some(at) = server.waiting.iter().position(|(waiting, _)| *waiting == id) else {
             return Ok(());
         };
-        let (_, wanted) = server.waiting.remove(at);
-        match (wanted, result) {
-            (Wanted::Call, result) => server.results.push((id, result)),
+        let (_, purpose) = server.waiting.remove(at);
+        match (purpose, result) {
+            (MessagePurpose::ToolCall, result) => server.results.push((id, result)),
             (_, Err(error)) => server.fail(&error),
-            (Wanted::Initialize, Ok(result)) => {
+            (MessagePurpose::Initialize, Ok(result)) => {
                 server.info = result.at("serverInfo").clone();
                 let hosted = matches!(server.link, Link::Hosted);
                 let method = "notifications/initialized";
-                self.tell_server(number, Wanted::Acknowledge, method, Value::Null)?;
+                self.send_to_server(number, MessagePurpose::Acknowledge, method, Value::Null)?;
                 // Over a pipe there is no acknowledgement.
                 if !hosted {
-                    self.tell_server(number, Wanted::Tools, "tools/list", Value::Null)?;
+                    self.send_to_server(number, MessagePurpose::Tools, "tools/list", Value::Null)?;
                 }
             }
-            (Wanted::Acknowledge, Ok(_)) => {
-                self.tell_server(number, Wanted::Tools, "tools/list", Value::Null)?;
+            (MessagePurpose::Acknowledge, Ok(_)) => {
+                self.send_to_server(number, MessagePurpose::Tools, "tools/list", Value::Null)?;
             }
-            (Wanted::Tools, Ok(mut result)) => {
+            (MessagePurpose::Tools, Ok(mut result)) => {
                 let tools =
                     result.get_mut("tools").and_then(Value::as_array_mut).map(std::mem::take);
                 server.tools.extend(tools.unwrap_or_default());
                 match result.at("nextCursor").as_str() {
                     Some(cursor) => {
                         let params = json!({ "cursor": cursor });
-                        self.tell_server(number, Wanted::Tools, "tools/list", params)?;
+                        self.send_to_server(number, MessagePurpose::Tools, "tools/list", params)?;
                     }
-                    None => server.state = State::Connected,
+                    None => server.state = ServerState::Connected,
                 }
             }
         }
@@ -343,8 +348,8 @@ impl Agent {
         let entry = |server: &Server| {
             let tools = server.tools.iter().map(|tool| json!({ "name": tool.at("name") }));
             let error = match &server.state {
-                State::Failed(error) => Some(error),
-                State::Connecting | State::Connected => None,
+                ServerState::Failed(error) => Some(error),
+                ServerState::Connecting | ServerState::Connected => None,
             };
             let mut entry = json!({
                 "name": server.name,

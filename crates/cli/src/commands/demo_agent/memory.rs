@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::json::Look as _;
+use super::json::JsonFields as _;
 use super::usage::{Models, Usage};
 
 #[derive(Default)]
@@ -60,7 +60,7 @@ impl Memory {
     }
 
     /// Starts to save. `with_history` also saves what happened before, for a copy.
-    pub(super) fn keep(&mut self, with_history: bool) -> io::Result<()> {
+    pub(super) fn start_saving(&mut self, with_history: bool) -> io::Result<()> {
         self.open(with_history)
             .map_err(|error| failed("save the conversation in", &self.path, &error))
     }

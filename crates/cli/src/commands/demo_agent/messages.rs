@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use uuid::fmt::Hyphenated;
 
 use super::agent::{Agent, Halt};
-use super::json::Look as _;
+use super::json::JsonFields as _;
 use super::output::Frame;
 use super::usage::{Usage, tokens};
 

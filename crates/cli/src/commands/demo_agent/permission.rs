@@ -6,17 +6,17 @@ use serde_json::{Value, json};
 
 use super::agent::{Agent, Halt};
 use super::flags::Flags;
-use super::hooks::{Decision, Occasion, Verdict};
-use super::json::Look as _;
-use super::requests::{Answer, Asker};
+use super::hooks::{Decision, HookEvent, HookVerdict};
+use super::json::JsonFields as _;
+use super::requests::{ClientAnswer, Requester};
 use super::rules::{Mode, Rule, resolved};
-use super::tools::Call;
+use super::tools::ToolCall;
 
 /// The permissions of the session.
 pub(super) struct Permissions {
     pub(super) mode: Mode,
     /// The mode that the client set and the gateway enforces, while this agent itself asks.
-    pub(super) kept: Option<String>,
+    pub(super) client_mode: Option<String>,
     pub(super) allow: Vec<Rule>,
     pub(super) deny: Vec<Rule>,
     /// Directories where files may be read without asking, and edited if the mode allows it.
@@ -37,7 +37,7 @@ pub(super) enum Need {
     Talk,
 }
 
-pub(super) enum Permit {
+pub(super) enum PermissionOutcome {
     /// It may run with this input; `how` says who allowed it.
     Yes {
         input: Value,
@@ -64,9 +64,9 @@ impl Refusal {
     }
 }
 
-fn accepted(input: &Value, source: &str) -> Permit {
+fn accepted(input: &Value, source: &str) -> PermissionOutcome {
     let how = json!({ "decision": "accept", "source": source });
-    Permit::Yes { input: input.clone(), how }
+    PermissionOutcome::Yes { input: input.clone(), how }
 }
 
 impl Permissions {
@@ -74,7 +74,7 @@ impl Permissions {
         let added = flags.directories.iter().map(|added| directory.join(added));
         Self {
             mode: flags.mode,
-            kept: None,
+            client_mode: None,
             allow: flags.allowed.clone(),
             deny: flags.disallowed.clone(),
             directories: std::iter::once(directory.to_owned()).chain(added).collect(),
@@ -83,8 +83,8 @@ impl Permissions {
 
     /// The mode as the client knows it.
     pub(super) fn shown(&self) -> &str {
-        match &self.kept {
-            Some(kept) if self.mode == Mode::Default => kept,
+        match &self.client_mode {
+            Some(client_mode) if self.mode == Mode::Default => client_mode,
             Some(_) | None => self.mode.name(),
         }
     }
@@ -96,31 +96,35 @@ impl Permissions {
         directories.into_iter().any(|directory| path.starts_with(directory))
     }
 
-    fn has(rules: &[Rule], call: &Call<'_>, directory: &Path) -> bool {
+    fn has(rules: &[Rule], call: &ToolCall<'_>, directory: &Path) -> bool {
         rules.iter().any(|rule| rule.covers(call.name, call.input, directory))
     }
 }
 
 impl Agent {
-    pub(super) fn permit(&mut self, call: &Call<'_>, need: &Need) -> Result<Permit, Halt> {
+    pub(super) fn permit(
+        &mut self,
+        call: &ToolCall<'_>,
+        need: &Need,
+    ) -> Result<PermissionOutcome, Halt> {
         let name = call.name;
-        let outputs = self.raise(&Occasion {
+        let outputs = self.raise(&HookEvent {
             event: "PreToolUse",
             subject: Some(name),
             tool_use_id: Some(call.id),
             fields: json!({ "tool_name": name, "tool_input": call.input, "tool_use_id": call.id }),
         })?;
-        let verdict = Verdict::of(&outputs);
+        let verdict = HookVerdict::of(&outputs);
         if let Some(reason) = verdict.stop {
             return Err(Halt::Hook(reason));
         }
         if verdict.decision == Some(Decision::Deny) {
             let message = format!("PreToolUse:{name} hook error: {}", verdict.reason);
-            return Ok(Permit::No(Refusal::new(message, "hook")));
+            return Ok(PermissionOutcome::No(Refusal::new(message, "hook")));
         }
         let changed = verdict.input;
         let input = changed.as_ref().unwrap_or(call.input);
-        let call = &Call { input, ..*call };
+        let call = &ToolCall { input, ..*call };
         let need = &if changed.is_some() { self.need(call) } else { need.clone() };
         let directory = &self.session.directory;
         let permissions = &self.permissions;
@@ -164,7 +168,11 @@ impl Agent {
     }
 
     /// Reports the denial, since the client was not asked.
-    fn refused_unasked(&mut self, call: &Call<'_>, message: String) -> Result<Permit, Halt> {
+    fn refused_unasked(
+        &mut self,
+        call: &ToolCall<'_>,
+        message: String,
+    ) -> Result<PermissionOutcome, Halt> {
         self.emit(json!({
             "type": "system",
             "subtype": "permission_denied",
@@ -172,21 +180,25 @@ impl Agent {
             "tool_use_id": call.id,
             "message": message,
         }))?;
-        Ok(Permit::No(Refusal::new(message, "config")))
+        Ok(PermissionOutcome::No(Refusal::new(message, "config")))
     }
 
     /// Asks the client and its hooks at once; the first decision counts.
-    fn ask_permission(&mut self, call: &Call<'_>, need: &Need) -> Result<Permit, Halt> {
+    fn ask_permission(
+        &mut self,
+        call: &ToolCall<'_>,
+        need: &Need,
+    ) -> Result<PermissionOutcome, Halt> {
         let suggestions = self.suggestions(call, need);
         let mut open = Vec::new();
         let mut question = None;
         if self.flags.asks_on_stdio {
             let request = self.question(call, need, &suggestions);
-            let id = self.request(Asker::Turn, &request)?;
+            let id = self.request(Requester::Turn, &request)?;
             open.push(id.clone());
             question = Some(id);
         }
-        open.extend(self.raise_together(&Occasion {
+        open.extend(self.raise_together(&HookEvent {
             event: "PermissionRequest",
             subject: Some(call.name),
             tool_use_id: Some(call.id),
@@ -213,7 +225,7 @@ impl Agent {
         self.refused_unasked(call, message)
     }
 
-    fn question(&self, call: &Call<'_>, need: &Need, suggestions: &Value) -> Value {
+    fn question(&self, call: &ToolCall<'_>, need: &Need, suggestions: &Value) -> Value {
         let input = call.input;
         let path = |path: &Path| {
             let short = path.strip_prefix(&self.session.directory).unwrap_or(path);
@@ -256,7 +268,7 @@ impl Agent {
     }
 
     /// Suggested rules that would avoid the request next time.
-    fn suggestions(&self, call: &Call<'_>, need: &Need) -> Value {
+    fn suggestions(&self, call: &ToolCall<'_>, need: &Need) -> Value {
         let rule = |content: Option<&str>| {
             let rule = Rule { tool: call.name.to_owned(), content: content.map(str::to_owned) };
             json!([{
@@ -291,15 +303,19 @@ impl Agent {
     }
 
     /// The client's answer to `can_use_tool`.
-    fn answered(&mut self, call: &Call<'_>, answer: Answer) -> Result<Permit, Halt> {
+    fn answered(
+        &mut self,
+        call: &ToolCall<'_>,
+        answer: ClientAnswer,
+    ) -> Result<PermissionOutcome, Halt> {
         let failed = |error: &str| {
             let message = format!("Tool permission request failed: {error}");
-            Ok(Permit::No(Refusal::new(message, "config")))
+            Ok(PermissionOutcome::No(Refusal::new(message, "config")))
         };
         match answer {
-            Answer::Given(answer) => match self.decided(call, &answer, "user_temporary")? {
+            ClientAnswer::Given(answer) => match self.decided(call, &answer, "user_temporary")? {
                 Some(permit) => Ok(permit),
-                None => Ok(Permit::No(Refusal::new(
+                None => Ok(PermissionOutcome::No(Refusal::new(
                     "The canUseTool callback returned an invalid permission result. Expected \
                      {behavior: 'allow', updatedInput?: object} or {behavior: 'deny', message: \
                      string}."
@@ -307,35 +323,39 @@ impl Agent {
                     "config",
                 ))),
             },
-            Answer::Failed(error) => failed(&format!("Error: {error}")),
-            Answer::Closed => {
+            ClientAnswer::Failed(error) => failed(&format!("Error: {error}")),
+            ClientAnswer::Closed => {
                 failed("AbortError: Tool permission stream closed before response received")
             }
         }
     }
 
     /// The answer of a `PermissionRequest` hook; `None` if it does not decide.
-    fn hook_answered(&mut self, call: &Call<'_>, answer: Answer) -> Result<Option<Permit>, Halt> {
+    fn hook_answered(
+        &mut self,
+        call: &ToolCall<'_>,
+        answer: ClientAnswer,
+    ) -> Result<Option<PermissionOutcome>, Halt> {
         match answer {
-            Answer::Given(output) => {
+            ClientAnswer::Given(output) => {
                 self.decided(call, output.at("hookSpecificOutput").at("decision"), "hook")
             }
-            Answer::Failed(_) => {
+            ClientAnswer::Failed(_) => {
                 let what =
                     "PermissionRequest: a hook callback failed. Its answer was treated as empty.";
                 self.inform(what, "hook_callback_failed")?;
                 Ok(None)
             }
-            Answer::Closed => Ok(None),
+            ClientAnswer::Closed => Ok(None),
         }
     }
 
     fn decided(
         &mut self,
-        call: &Call<'_>,
+        call: &ToolCall<'_>,
         decision: &Value,
         source: &str,
-    ) -> Result<Option<Permit>, Halt> {
+    ) -> Result<Option<PermissionOutcome>, Halt> {
         let changed = decision.get("updatedInput").filter(|input| !input.is_null());
         match decision.at("behavior").as_str() {
             Some("allow") if changed.is_none_or(Value::is_object) => {
@@ -350,7 +370,7 @@ impl Agent {
                 let source = if source == "hook" { "hook" } else { "user_reject" };
                 let interrupt = decision.at("interrupt") == true;
                 let refusal = Refusal::new(message.to_owned(), source);
-                Ok(Some(Permit::No(Refusal { interrupt, ..refusal })))
+                Ok(Some(PermissionOutcome::No(Refusal { interrupt, ..refusal })))
             }
             _ => Ok(None),
         }

@@ -5,18 +5,18 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use super::agent::{Agent, Halt};
-use super::json::Look as _;
+use super::json::JsonFields as _;
 
 /// Open requests, and answers that were not taken yet.
 #[derive(Default)]
 pub(super) struct Requests {
-    open: Vec<(String, Asker)>,
-    answers: Vec<(String, Answer)>,
+    open: Vec<(String, Requester)>,
+    answers: Vec<(String, ClientAnswer)>,
 }
 
 /// Who waits for the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asker {
+pub(super) enum Requester {
     Turn,
     /// A server that the client hosts, by its number. An interrupt withdraws a tool's `call`, but
     /// not the handshake.
@@ -28,7 +28,7 @@ pub(super) enum Asker {
 }
 
 #[derive(Debug)]
-pub(super) enum Answer {
+pub(super) enum ClientAnswer {
     Given(Value),
     Failed(String),
     /// There is no client.
@@ -37,11 +37,15 @@ pub(super) enum Answer {
 
 impl Agent {
     /// Sends a request; returns its id.
-    pub(super) fn request(&mut self, asker: Asker, request: &Value) -> Result<String, Halt> {
+    pub(super) fn request(
+        &mut self,
+        requester: Requester,
+        request: &Value,
+    ) -> Result<String, Halt> {
         let id = self.session.ids.uuid().to_string();
         self.out
             .line(&json!({ "type": "control_request", "request_id": id, "request": request }))?;
-        self.requests.open.push((id.clone(), asker));
+        self.requests.open.push((id.clone(), requester));
         Ok(id)
     }
 
@@ -50,7 +54,7 @@ impl Agent {
         &mut self,
         ids: &[String],
         until: Option<Instant>,
-    ) -> Result<Option<(String, Answer)>, Halt> {
+    ) -> Result<Option<(String, ClientAnswer)>, Halt> {
         loop {
             let found = self.requests.answers.iter().position(|(id, _)| ids.contains(id));
             if let Some(at) = found {
@@ -60,7 +64,7 @@ impl Agent {
                 let open = &mut self.requests.open;
                 let at = open.iter().position(|(id, _)| ids.contains(id));
                 let id = at.map(|at| open.remove(at).0).unwrap_or_default();
-                return Ok(Some((id, Answer::Closed)));
+                return Ok(Some((id, ClientAnswer::Closed)));
             }
             if !self.wait(until)? {
                 return Ok(None);
@@ -80,9 +84,9 @@ impl Agent {
 
     /// Withdraws all requests of the turn.
     pub(super) fn withdraw_all(&mut self) -> Result<(), Halt> {
-        let of_turn = |(id, asker): &(String, Asker)| match asker {
-            Asker::Turn | Asker::Server { call: true, .. } => Some(id.clone()),
-            Asker::Server { call: false, .. } => None,
+        let of_turn = |(id, requester): &(String, Requester)| match requester {
+            Requester::Turn | Requester::Server { call: true, .. } => Some(id.clone()),
+            Requester::Server { call: false, .. } => None,
         };
         let ids: Vec<String> = self.requests.open.iter().filter_map(of_turn).collect();
         ids.iter().try_for_each(|id| self.withdraw(id))
@@ -95,19 +99,21 @@ impl Agent {
         let Some(at) = self.requests.open.iter().position(|(open, _)| open == id) else {
             return Ok(());
         };
-        let (id, asker) = self.requests.open.remove(at);
+        let (id, requester) = self.requests.open.remove(at);
         let answer = match response.at("subtype").as_str() {
-            Some("success") => Answer::Given(response.at("response").clone()),
-            _ => Answer::Failed(
+            Some("success") => ClientAnswer::Given(response.at("response").clone()),
+            _ => ClientAnswer::Failed(
                 response.at("error").as_str().unwrap_or("no reason given").to_owned(),
             ),
         };
-        match asker {
-            Asker::Turn => {
+        match requester {
+            Requester::Turn => {
                 self.requests.answers.push((id, answer));
                 Ok(())
             }
-            Asker::Server { number, message, .. } => self.server_answer(number, message, answer),
+            Requester::Server { number, message, .. } => {
+                self.server_answer(number, message, answer)
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::agent::{Agent, Cut, Halt};
+use super::agent::{Agent, Halt, InterruptCause};
 use super::usage::{Models, model_usage, sum};
 
 /// How a turn ended.
@@ -10,7 +10,7 @@ pub(super) enum Ending {
     Done,
     /// A hook blocked the prompt.
     Blocked(String),
-    Cut(Cut),
+    Cut(InterruptCause),
     Failed(String),
     MaxTurns,
     Budget,
@@ -31,7 +31,7 @@ impl Agent {
             Ending::Hook(reason) => {
                 self.inform(&format!("Stopped by hook: {reason}"), "hook_stopped")?;
             }
-            Ending::Cut(cut) => self.say_cut(*cut)?,
+            Ending::Cut(cut) => self.report_interrupt(*cut)?,
             Ending::Failed(message) => self.say_failed(message)?,
         }
         // Ends everything that is still open.
@@ -46,15 +46,17 @@ impl Agent {
         Ok(())
     }
 
-    fn say_cut(&mut self, cut: Cut) -> Result<(), Halt> {
+    fn report_interrupt(&mut self, cut: InterruptCause) -> Result<(), Halt> {
         self.cut_block()?;
         let in_tool = self.turn.as_ref().is_some_and(|turn| turn.cut_in_tool);
         match cut {
-            Cut::User | Cut::End if in_tool => {
-                self.tell_model("[Request interrupted by user for tool use]", false)
+            InterruptCause::User | InterruptCause::End if in_tool => {
+                self.add_user_text("[Request interrupted by user for tool use]", false)
             }
-            Cut::User | Cut::End => self.tell_model("[Request interrupted by user]", false),
-            Cut::Prompt => Ok(()),
+            InterruptCause::User | InterruptCause::End => {
+                self.add_user_text("[Request interrupted by user]", false)
+            }
+            InterruptCause::Prompt => Ok(()),
         }
     }
 
@@ -89,8 +91,10 @@ impl Agent {
             Ending::Done | Ending::Blocked(_) => ("success", "completed"),
             Ending::Hook(_) => ("success", "hook_stopped"),
             Ending::Failed(_) => ("success", "api_error"),
-            Ending::Cut(Cut::Prompt) => ("success", aborted),
-            Ending::Cut(Cut::User | Cut::End) => ("error_during_execution", aborted),
+            Ending::Cut(InterruptCause::Prompt) => ("success", aborted),
+            Ending::Cut(InterruptCause::User | InterruptCause::End) => {
+                ("error_during_execution", aborted)
+            }
             Ending::MaxTurns => ("error_max_turns", "max_turns"),
             Ending::Budget => ("error_max_budget_usd", "budget_exhausted"),
         };
@@ -109,7 +113,7 @@ impl Agent {
         let mut put = |key: &str, value: Value| fields.insert(key.to_owned(), value);
         let (most_turns, budget) = (self.flags.max_turns, self.flags.max_budget_usd);
         let is_error = match ending {
-            Ending::Done | Ending::Hook(_) | Ending::Cut(Cut::Prompt) => {
+            Ending::Done | Ending::Hook(_) | Ending::Cut(InterruptCause::Prompt) => {
                 let structured = self.turn.as_ref().and_then(|turn| turn.structured.clone());
                 let text = structured.as_ref().map_or(said, Value::to_string);
                 put("result", json!(text));
@@ -127,7 +131,7 @@ impl Agent {
                 put("api_error_type", json!("api_error"));
                 true
             }
-            Ending::Cut(Cut::User | Cut::End) => {
+            Ending::Cut(InterruptCause::User | InterruptCause::End) => {
                 put("errors", json!(["[ede_diagnostic] the turn was interrupted"]));
                 true
             }

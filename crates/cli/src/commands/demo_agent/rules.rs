@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use serde_json::Value;
 
-use super::json::Look as _;
+use super::json::JsonFields as _;
 use crate::commands::claude::argv;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

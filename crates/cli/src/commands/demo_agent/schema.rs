@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::json::Look as _;
+use super::json::JsonFields as _;
 
 /// The smallest value that a schema accepts, as far as this subset can tell.
 pub(super) fn instance(schema: &Value) -> Value {

@@ -2,19 +2,19 @@
 
 use serde_json::{Value, json};
 
-use super::active_agents::Spawned;
+use super::active_agents::SubagentInfo;
 use super::agent::{Agent, Halt};
-use super::hooks::Occasion;
-use super::json::Look as _;
+use super::hooks::HookEvent;
+use super::json::JsonFields as _;
 use super::messages::BlockKind;
 use super::script;
-use super::tools::{Call, Outcome};
+use super::tools::{Outcome, ToolCall};
 
 /// How deep subagents may nest: each is a few frames on the stack.
 const DEPTH: usize = 200;
 
 impl Agent {
-    pub(super) fn delegate(&mut self, call: &Call<'_>) -> Result<Outcome, Halt> {
+    pub(super) fn delegate(&mut self, call: &ToolCall<'_>) -> Result<Outcome, Halt> {
         if self.active.depth() >= DEPTH {
             return Ok(Outcome::failed(&format!("subagents nest at most {DEPTH} deep")));
         }
@@ -23,7 +23,7 @@ impl Agent {
         }
         let text = |key: &str| call.input.at(key).as_str().map(str::to_owned);
         let prompt = text("prompt").unwrap_or_default();
-        let spawned = Spawned {
+        let spawned = SubagentInfo {
             tool_use_id: call.id.to_owned(),
             agent_id: self.session.ids.short("a"),
             kind: text("subagent_type").unwrap_or_else(|| "general-purpose".to_owned()),
@@ -80,7 +80,7 @@ impl Agent {
         }
     }
 
-    fn run_subagent(&mut self, spawned: &Spawned, prompt: &str) -> Result<(), Halt> {
+    fn run_subagent(&mut self, spawned: &SubagentInfo, prompt: &str) -> Result<(), Halt> {
         let outcome = self.play_subagent(spawned, prompt);
         if outcome.is_err() {
             self.cut_message()?;
@@ -88,7 +88,7 @@ impl Agent {
         outcome
     }
 
-    fn play_subagent(&mut self, spawned: &Spawned, prompt: &str) -> Result<(), Halt> {
+    fn play_subagent(&mut self, spawned: &SubagentInfo, prompt: &str) -> Result<(), Halt> {
         let content = json!([{ "type": "text", "text": prompt }]);
         self.emit_said(
             json!({ "type": "user", "message": { "role": "user", "content": content } }),
@@ -107,17 +107,17 @@ impl Agent {
     fn subagent_hook(
         &mut self,
         event: &'static str,
-        spawned: &Spawned,
+        spawned: &SubagentInfo,
         fields: &Value,
     ) -> Result<(), Halt> {
         let fields = fields.clone();
         let subject = Some(spawned.kind.as_str());
-        self.raise(&Occasion { event, subject, tool_use_id: None, fields }).map(drop)
+        self.raise(&HookEvent { event, subject, tool_use_id: None, fields }).map(drop)
     }
 
     fn task_ended(
         &mut self,
-        spawned: &Spawned,
+        spawned: &SubagentInfo,
         state: &str,
         status: &str,
         summary: &str,

@@ -5,11 +5,11 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::agent::{Agent, Cut, Halt};
+use super::agent::{Agent, Halt, InterruptCause};
 use super::files;
-use super::hooks::{self, Occasion};
-use super::json::Look as _;
-use super::permission::{Need, Permit};
+use super::hooks::{self, HookEvent};
+use super::json::JsonFields as _;
+use super::permission::{Need, PermissionOutcome};
 use super::rules::Mode;
 use super::schema;
 
@@ -36,7 +36,7 @@ const REJECTED: &str = "The user doesn't want to proceed with this tool use. The
 
 /// A call of a tool.
 #[derive(Clone, Copy)]
-pub(super) struct Call<'c> {
+pub(super) struct ToolCall<'c> {
     pub(super) id: &'c str,
     pub(super) name: &'c str,
     pub(super) input: &'c Value,
@@ -52,7 +52,7 @@ pub(super) struct Outcome {
 }
 
 /// A call that has ended.
-struct Done {
+struct EndedCall {
     outcome: Outcome,
     /// Additional context beside the result.
     meta: Value,
@@ -60,7 +60,7 @@ struct Done {
     stop: Option<String>,
 }
 
-impl From<Outcome> for Done {
+impl From<Outcome> for EndedCall {
     fn from(outcome: Outcome) -> Self {
         Self { outcome, meta: Value::Null, stop: None }
     }
@@ -115,9 +115,9 @@ impl Agent {
     /// Calls a tool and reports its result, however it ends.
     pub(super) fn call(&mut self, name: &str, input: &Value) -> Result<Outcome, Halt> {
         let id = self.use_tool(name, input)?;
-        let call = Call { id: &id, name, input };
+        let call = ToolCall { id: &id, name, input };
         match self.attempt(&call) {
-            Ok(Done { outcome, meta, stop }) => {
+            Ok(EndedCall { outcome, meta, stop }) => {
                 self.tell_outcome(&call, &outcome, meta)?;
                 match stop {
                     Some(reason) => Err(Halt::Hook(reason)),
@@ -125,13 +125,13 @@ impl Agent {
                 }
             }
             Err(halt) => {
-                self.tell_halted(&call, &halt)?;
+                self.report_halted(&call, &halt)?;
                 Err(halt)
             }
         }
     }
 
-    fn attempt(&mut self, call: &Call<'_>) -> Result<Done, Halt> {
+    fn attempt(&mut self, call: &ToolCall<'_>) -> Result<EndedCall, Halt> {
         let known = TOOLS.iter().find(|(name, _)| canonical(call.name) == *name);
         let known = known.filter(|(name, _)| self.has_tool(name));
         let need = match (known, self.server_of(call.name)) {
@@ -146,14 +146,14 @@ impl Agent {
             }
         };
         match self.permit(call, &need)? {
-            Permit::Yes { input, how } => {
-                let call = Call { input: &input, ..*call };
+            PermissionOutcome::Yes { input, how } => {
+                let call = ToolCall { input: &input, ..*call };
                 let begun = Instant::now();
                 let outcome = self.perform(&call)?;
                 let stop = self.after(&call, &outcome, begun)?;
-                Ok(Done { outcome, meta: json!({ "permission_decision": how }), stop })
+                Ok(EndedCall { outcome, meta: json!({ "permission_decision": how }), stop })
             }
-            Permit::No(refusal) => {
+            PermissionOutcome::No(refusal) => {
                 if let Some(turn) = &mut self.turn {
                     turn.denials.push(json!({
                         "tool_name": call.name,
@@ -162,16 +162,16 @@ impl Agent {
                     }));
                 }
                 if refusal.interrupt {
-                    return Err(Halt::Interrupted(Cut::User));
+                    return Err(Halt::Interrupted(InterruptCause::User));
                 }
                 let outcome = Outcome::failed(&refusal.message);
-                Ok(Done { outcome, meta: refusal.meta, stop: None })
+                Ok(EndedCall { outcome, meta: refusal.meta, stop: None })
             }
         }
     }
 
     /// What a call needs before it may run.
-    pub(super) fn need(&self, call: &Call<'_>) -> Need {
+    pub(super) fn need(&self, call: &ToolCall<'_>) -> Need {
         match canonical(call.name) {
             "Read" => match self.path(call.input) {
                 path if self.permissions.is_inside(&path) => Need::Nothing,
@@ -188,7 +188,7 @@ impl Agent {
         self.session.directory.join(input.at("file_path").as_str().unwrap_or_default())
     }
 
-    fn perform(&mut self, call: &Call<'_>) -> Result<Outcome, Halt> {
+    fn perform(&mut self, call: &ToolCall<'_>) -> Result<Outcome, Halt> {
         let input = call.input;
         match canonical(call.name) {
             "Bash" => self.bash(input),
@@ -218,7 +218,7 @@ impl Agent {
     /// Changes a file, after a checkpoint of it.
     fn change(&mut self, input: &Value, change: fn(&Path, &Value) -> Outcome) -> Outcome {
         let path = self.path(input);
-        match self.checkpoints.keep(&path) {
+        match self.checkpoints.save(&path) {
             Ok(()) => change(&path, input),
             Err(why) => Outcome::failed(&why),
         }
@@ -227,7 +227,7 @@ impl Agent {
     /// Calls the hooks for a finished tool; returns why one stops the turn, if one does.
     fn after(
         &mut self,
-        call: &Call<'_>,
+        call: &ToolCall<'_>,
         outcome: &Outcome,
         begun: Instant,
     ) -> Result<Option<String>, Halt> {
@@ -245,13 +245,13 @@ impl Agent {
         };
         fields.as_object_mut().map(|fields| fields.insert(key.to_owned(), value));
         let (subject, tool_use_id) = (Some(call.name), Some(call.id));
-        let occasion = Occasion { event, subject, tool_use_id, fields };
-        Ok(hooks::stopped(&self.raise(&occasion)?))
+        let hook_event = HookEvent { event, subject, tool_use_id, fields };
+        Ok(hooks::stopped(&self.raise(&hook_event)?))
     }
 
     fn tell_outcome(
         &mut self,
-        call: &Call<'_>,
+        call: &ToolCall<'_>,
         outcome: &Outcome,
         meta: Value,
     ) -> Result<(), Halt> {
@@ -289,7 +289,7 @@ impl Agent {
     }
 
     /// The turn ends while the call is open; the call still gets a result.
-    fn tell_halted(&mut self, call: &Call<'_>, halt: &Halt) -> Result<(), Halt> {
+    fn report_halted(&mut self, call: &ToolCall<'_>, halt: &Halt) -> Result<(), Halt> {
         let (text, structured, meta) = match halt {
             Halt::Exit(_) | Halt::Broken(_) => return Ok(()),
             Halt::Interrupted(_) => {

@@ -5,10 +5,10 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use super::active_agents::ActiveAgents;
-use super::agent::{Agent, Cut, Halt, Prompt};
+use super::agent::{Agent, Halt, InterruptCause, Prompt};
 use super::flags::VERSION;
-use super::hooks::{self, Occasion};
-use super::json::Look as _;
+use super::hooks::{self, HookEvent};
+use super::json::JsonFields as _;
 use super::messages::BlockKind;
 use super::result::Ending;
 use super::script::{self, DIRECTIVES, Step};
@@ -87,14 +87,14 @@ impl Agent {
         };
         self.lifecycle(uuid, if cut.is_some() { "cancelled" } else { "completed" })?;
         match cut {
-            Some(Cut::End) => Err(Halt::Interrupted(Cut::End)),
-            Some(Cut::User | Cut::Prompt) | None => Ok(()),
+            Some(InterruptCause::End) => Err(Halt::Interrupted(InterruptCause::End)),
+            Some(InterruptCause::User | InterruptCause::Prompt) | None => Ok(()),
         }
     }
 
     fn run(&mut self, steps: Option<&[Step]>) -> Result<Ending, Halt> {
         let prompt = self.turn.as_ref().map(|turn| turn.prompt.clone()).unwrap_or_default();
-        let outputs = self.raise(&Occasion {
+        let outputs = self.raise(&HookEvent {
             event: "UserPromptSubmit",
             subject: None,
             tool_use_id: None,
@@ -288,7 +288,7 @@ impl Agent {
     fn stop_hooks(&mut self) -> Result<(), Halt> {
         for active in [false, true] {
             let said = self.active.current().last_text.clone();
-            let outputs = self.raise(&Occasion {
+            let outputs = self.raise(&HookEvent {
                 event: "Stop",
                 subject: None,
                 tool_use_id: None,
@@ -297,7 +297,7 @@ impl Agent {
             let block = outputs.iter().find(|output| output.at("decision") == "block");
             let Some(block) = block.filter(|_| !active) else { return Ok(()) };
             let reason = block.at("reason").as_str().unwrap_or("Blocked by hook").to_owned();
-            self.tell_model(&format!("Stop hook feedback:\n- {reason}"), true)?;
+            self.add_user_text(&format!("Stop hook feedback:\n- {reason}"), true)?;
             self.speak(BlockKind::Text, &format!("Continuing, as the hook asked: {reason}"))?;
             self.end_message("end_turn")?;
         }
@@ -305,7 +305,7 @@ impl Agent {
     }
 
     /// Writes a line to the model in the user's name.
-    pub(super) fn tell_model(&mut self, text: &str, synthetic: bool) -> Result<(), Halt> {
+    pub(super) fn add_user_text(&mut self, text: &str, synthetic: bool) -> Result<(), Halt> {
         let content = json!([{ "type": "text", "text": text }]);
         let mut line = json!({ "type": "user", "message": { "role": "user", "content": content } });
         if let Some(fields) = line.as_object_mut().filter(|_| synthetic) {

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::format::{self, Paint};
-use crate::source::{Seen, Source};
+use crate::source::{EventUpdate, Source};
 use crate::{print, view};
 
 /// Minimum length of an id as shown, and as accepted.
@@ -204,7 +204,7 @@ async fn missing(source: &Source, name: &str, begins: &str) -> Result<GatewayErr
         let mut events = source.events(&session.id, after, false).await?;
         let mut settled = None;
         while events.position() < session.last_seq
-            && let Some(Seen::Events(batch)) = events.next().await?
+            && let Some(EventUpdate::Events(batch)) = events.next().await?
         {
             for (_, line) in batch.events() {
                 let event =

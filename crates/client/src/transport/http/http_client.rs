@@ -31,7 +31,7 @@ pub(super) struct HttpClient {
     client: Client<Dialer, Full<Bytes>>,
 }
 
-pub(super) struct Request<'c> {
+pub(super) struct HttpRequest<'c> {
     pub(super) method: Method,
     pub(super) path: &'c str,
     pub(super) body: Option<Json<'static>>,
@@ -40,7 +40,7 @@ pub(super) struct Request<'c> {
     pub(super) within: Duration,
 }
 
-impl<'c> Request<'c> {
+impl<'c> HttpRequest<'c> {
     pub(super) fn get(path: &'c str, within: Duration) -> Self {
         Self { method: Method::GET, path, body: None, key: None, within }
     }
@@ -65,14 +65,18 @@ impl HttpClient {
     pub(super) async fn call(
         &self,
         server: &Server,
-        request: Request<'_>,
+        request: HttpRequest<'_>,
     ) -> Result<Bytes, AgentError> {
         let within = request.within;
         let called = tokio::time::timeout(within, self.exchange(server, request)).await;
         called.unwrap_or_else(|_| Err(AgentError::timed_out(server, within.as_secs())))
     }
 
-    async fn exchange(&self, server: &Server, request: Request<'_>) -> Result<Bytes, AgentError> {
+    async fn exchange(
+        &self,
+        server: &Server,
+        request: HttpRequest<'_>,
+    ) -> Result<Bytes, AgentError> {
         let answer = self.open(server, request, None).await?;
         let (head, body) = answer.into_parts();
         let body = Limited::new(body, ANSWER_LIMIT).collect().await;
@@ -87,7 +91,7 @@ impl HttpClient {
     pub(super) async fn open(
         &self,
         server: &Server,
-        request: Request<'_>,
+        request: HttpRequest<'_>,
         accept: Option<&'static str>,
     ) -> Result<Response<Incoming>, AgentError> {
         let mut request = http_request(server, request)?;
@@ -100,7 +104,7 @@ impl HttpClient {
 
 fn http_request(
     server: &Server,
-    request: Request<'_>,
+    request: HttpRequest<'_>,
 ) -> Result<http::Request<Full<Bytes>>, AgentError> {
     let address = server.address("http", request.path);
     let mut written = http::Request::builder().method(request.method.clone()).uri(address);

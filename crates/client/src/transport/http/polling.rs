@@ -9,7 +9,7 @@ use futures_util::stream;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::http_client::{Request, encode, unexpected};
+use super::http_client::{HttpRequest, encode, unexpected};
 use super::{Shared, profile_name};
 use crate::error::AgentError;
 use crate::event_lines::EventLines;
@@ -92,7 +92,7 @@ impl Pages {
             self.position,
             profile_name(self.profile)
         );
-        let request = Request::get(&path, Duration::from_secs(WAIT) + GRACE);
+        let request = HttpRequest::get(&path, Duration::from_secs(WAIT) + GRACE);
         let answer = self.shared.client.call(&server, request).await;
         let fits = answer.as_ref().is_ok_and(|page| page.len() < LARGE);
         let fitting = if fits { limit * 2 } else { limit / 2 };

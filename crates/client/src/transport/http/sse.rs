@@ -11,7 +11,7 @@ use hyper::body::Incoming;
 use tokio::time::timeout;
 
 use super::OpenError;
-use super::http_client::{ANSWER_LIMIT, HttpClient, Request, refusal, unexpected};
+use super::http_client::{ANSWER_LIMIT, HttpClient, HttpRequest, refusal, unexpected};
 use crate::discovery::Server;
 use crate::error::AgentError;
 use crate::event_lines::EventLinesBuilder;
@@ -45,7 +45,7 @@ pub(super) async fn open(
         let why = "no stream arrives; a proxy may be collecting it";
         OpenError::Stalled(unexpected(server, why))
     };
-    let asked = client.open(&server, Request::get(path, FIRST), Some(EVENT_STREAM));
+    let asked = client.open(&server, HttpRequest::get(path, FIRST), Some(EVENT_STREAM));
     let answer = match timeout(FIRST, asked).await {
         Ok(answer) => answer.map_err(OpenError::Stalled)?,
         Err(_) => return Err(collected(&server)),

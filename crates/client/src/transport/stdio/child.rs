@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::Launch;
-use super::router::{Attaching, Queue, Reply, Router};
+use super::router::{Attaching, CallResult, Queue, Router};
 use crate::error::{AgentError, AgentErrorType};
 use crate::event_lines::EventLines;
 
@@ -129,7 +129,7 @@ impl Child {
         &self,
         line: impl FnOnce(Json<'static>) -> String,
         attaching: Option<Attaching>,
-    ) -> Reply {
+    ) -> CallResult {
         let called = async {
             // Register the call only when it can be sent. If it cannot, the child's end says why.
             let room = self.lines.reserve().await;

@@ -22,18 +22,18 @@ pub(super) const BOUND: usize = 1 << 20;
 /// How many bytes to pass on at once.
 const BATCH: usize = 128 << 10;
 
-pub(super) type Reply = Result<Json<'static>, AgentError>;
+pub(super) type CallResult = Result<Json<'static>, AgentError>;
 
 #[derive(Debug)]
 pub(super) struct Router {
     /// The lines to the child. Attach and detach are sent under the state's lock, so that readers cannot
     /// change in between.
     lines: mpsc::WeakSender<String>,
-    state: Mutex<State>,
+    state: Mutex<RouterState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct RouterState {
     next: u64,
     /// Calls without a reply, by number.
     calls: HashMap<u64, PendingCall>,
@@ -44,7 +44,7 @@ struct State {
 
 #[derive(Debug)]
 struct PendingCall {
-    reply: oneshot::Sender<Reply>,
+    reply: oneshot::Sender<CallResult>,
     attaching: Option<Attaching>,
 }
 
@@ -116,7 +116,7 @@ impl Router {
     pub(super) fn call(
         &self,
         attaching: Option<Attaching>,
-    ) -> Result<(u64, oneshot::Receiver<Reply>), AgentError> {
+    ) -> Result<(u64, oneshot::Receiver<CallResult>), AgentError> {
         let (reply, replied) = oneshot::channel();
         let mut state = self.state();
         if let Some(over) = &state.over {
@@ -165,7 +165,7 @@ impl Router {
 
     /// Detaches from a session without readers. If the line cannot be sent, its events arrive and are
     /// ignored.
-    fn detach_if_unread(&self, state: &mut State, session: &SessionId) {
+    fn detach_if_unread(&self, state: &mut RouterState, session: &SessionId) {
         if state.readers.get(session).is_some_and(Vec::is_empty) {
             state.readers.remove(session);
             self.detach(session);
@@ -252,7 +252,7 @@ impl Router {
         self.state().over.is_some()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, RouterState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::client::Answer;
+use crate::client::HttpResponse;
 
 /// The events as values; each is named after its type and has the next number.
-pub(super) fn events(answer: &Answer) -> Vec<Value> {
+pub(super) fn events(answer: &HttpResponse) -> Vec<Value> {
     assert_eq!(answer.status, 200, "{}", answer.text());
     assert_eq!(answer.headers["content-type"], "text/event-stream");
     let values = answer.events().into_iter().enumerate().map(|(number, (name, data))| {
@@ -18,7 +18,7 @@ pub(super) fn events(answer: &Answer) -> Vec<Value> {
 }
 
 /// The response at the end of a stream; its items must match the events before it.
-pub(super) fn response(answer: &Answer) -> Value {
+pub(super) fn response(answer: &HttpResponse) -> Value {
     let events = events(answer);
     assert_eq!(events[0]["type"], "response.created");
     assert_eq!(events[1]["type"], "response.in_progress");

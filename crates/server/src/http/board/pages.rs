@@ -12,11 +12,11 @@ use http::{StatusCode, Uri};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::cache::{Place, STRIDE};
+use super::sessions::{Position, STRIDE};
+use crate::event_pages::PageBuilder;
 use crate::http::App;
-use crate::http::body::{At, json_text, query};
-use crate::http::rest::{Answer, page_size, session_id};
-use crate::pages::Page;
+use crate::http::body::{PathParam, json_text, query};
+use crate::http::rest::{HttpResult, page_size, session_id};
 
 const PAGE: usize = 100;
 const PAGE_LIMIT: usize = 1000;
@@ -32,8 +32,7 @@ struct EventsQuery {
 /// A page of board events.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "written as text; only used for its schema")]
-#[schemars(rename = "BoardEventPage")]
-pub(in crate::http) struct EventPage {
+pub(in crate::http) struct BoardEventPage {
     /// The events, in order.
     events: Vec<BoardEvent>,
     /// How many events come before them.
@@ -62,24 +61,24 @@ struct BoardEvent {
 /// `GET /api/sessions/{id}/events`
 pub(in crate::http) async fn events(
     State(app): State<App>,
-    At(id): At<String>,
+    PathParam(id): PathParam<String>,
     uri: Uri,
-) -> Answer {
+) -> HttpResult {
     let EventsQuery { offset, limit } = query(&uri)?;
     let limit = page_size(limit.as_deref(), PAGE, PAGE_LIMIT)?;
     let session = app.hub().summary(&session_id(&id)?).await?;
-    let mut page = Page::new(app.hub(), r#"{"events":["#, limit);
-    let mut place = app.desk.before(&session, offset);
-    let mut kept = place.count;
-    let mut cursor = app.hub().follow(&session.id, place.seq);
-    while place.seq < session.last_seq {
+    let mut page = PageBuilder::new(app.hub(), r#"{"events":["#, limit);
+    let mut position = app.board_sessions.position_before(&session, offset);
+    let mut stored_count = position.count;
+    let mut cursor = app.hub().follow(&session.id, position.seq);
+    while position.seq < session.last_seq {
         if page.is_full() {
             // The rest is only counted. Skip what was counted before.
-            let further = app.desk.before(&session, usize::MAX);
-            if further.seq > place.seq && further.seq <= session.last_seq {
+            let further = app.board_sessions.position_before(&session, usize::MAX);
+            if further.seq > position.seq && further.seq <= session.last_seq {
                 cursor = app.hub().follow(&session.id, further.seq);
-                place = further;
-                kept = place.count;
+                position = further;
+                stored_count = position.count;
                 continue;
             }
         }
@@ -94,19 +93,19 @@ pub(in crate::http) async fn events(
         let Some(batch) = batch else { break };
         let before = page.count();
         for (seq, line) in batch.events() {
-            let Place { board, count, .. } = &mut place;
+            let Position { board, count, .. } = &mut position;
             blocking_if_long(line.len(), || {
-                tell(board, line, &mut |event| {
+                add_events(board, line, &mut |event| {
                     if *count >= offset && !page.is_full() {
                         page.push(event.get());
                     }
                     *count += 1;
                 });
             });
-            place.seq = seq;
-            if place.count >= kept + STRIDE {
-                kept = place.count;
-                app.desk.keep(&session, &place, false);
+            position.seq = seq;
+            if position.count >= stored_count + STRIDE {
+                stored_count = position.count;
+                app.board_sessions.store_position(&session, &position, false);
             }
             if seq == session.last_seq {
                 break;
@@ -117,19 +116,19 @@ pub(in crate::http) async fn events(
             // itself holds.
             page.close();
         } else if page.count() > before {
-            page.keep(&batch);
+            page.hold_shares(&batch);
         }
     }
-    app.desk.keep(&session, &place, true);
-    let (mut text, held) = page.into_parts();
-    let total = place.count;
+    app.board_sessions.store_position(&session, &position, true);
+    let (mut text, shares) = page.into_parts();
+    let total = position.count;
     text.push_str(&format!(r#"],"offset":{offset},"total":{total}}}"#));
-    Ok(json_text(StatusCode::OK, held.text(text)))
+    Ok(json_text(StatusCode::OK, shares.into_bytes(text)))
 }
 
-fn tell(board: &mut Board, line: &[u8], say: &mut dyn FnMut(Json<'static>)) {
+fn add_events(board: &mut Board, line: &[u8], add: &mut dyn FnMut(Json<'static>)) {
     let event = std::str::from_utf8(line).ok().and_then(|text| Event::from_json(text).ok());
     if let Some(event) = event {
-        board.event(&event, say);
+        board.event(&event, add);
     }
 }

@@ -11,7 +11,7 @@ use axum::response::Response;
 use http::StatusCode;
 
 use super::super::App;
-use super::super::routes::PLACES;
+use super::super::routes::ROUTES;
 use crate::connection::Outgoing;
 
 /// The statuses that are counted separately.
@@ -35,10 +35,10 @@ pub(crate) struct Traffic {
     sse: Gauge,
     /// The output of each socket.
     outgoing: Mutex<(u64, BTreeMap<u64, Outgoing>)>,
-    answers: Vec<Answers>,
+    responses: Vec<ResponseCounts>,
 }
 
-struct Answers {
+struct ResponseCounts {
     method: &'static str,
     route: &'static str,
     by_status: [Counter; STATUSES.len()],
@@ -68,12 +68,12 @@ impl Wire {
     }
 }
 
-pub(crate) struct Connected {
+pub(crate) struct ConnectionGuard {
     traffic: Arc<Traffic>,
     is_insights: bool,
 }
 
-pub(crate) struct Stream {
+pub(crate) struct StreamGuard {
     traffic: Arc<Traffic>,
     wire: Wire,
     key: Option<u64>,
@@ -81,18 +81,19 @@ pub(crate) struct Stream {
 
 impl Traffic {
     pub(crate) fn new() -> Self {
-        let row = |method, route| Answers {
+        let row = |method, route| ResponseCounts {
             method,
             route,
             by_status: std::array::from_fn(|_| Counter::default()),
             other: Counter::default(),
         };
-        let mut answers = Vec::new();
-        for place in PLACES {
-            answers.extend(place.acts.iter().map(|act| row(act.method, place.path)));
-            answers.push(row(OTHER, place.path));
+        let mut responses = Vec::new();
+        for route in ROUTES {
+            responses
+                .extend(route.operations.iter().map(|operation| row(operation.method, route.path)));
+            responses.push(row(OTHER, route.path));
         }
-        answers.push(row(OTHER, OTHER));
+        responses.push(row(OTHER, OTHER));
         Self {
             http: Gauge::default(),
             insights: Gauge::default(),
@@ -104,14 +105,14 @@ impl Traffic {
             board: Gauge::default(),
             sse: Gauge::default(),
             outgoing: Mutex::default(),
-            answers,
+            responses,
         }
     }
 
     /// Counts a client as connected until the returned value is dropped.
-    pub(crate) fn connected(self: &Arc<Self>, is_insights: bool) -> Connected {
+    pub(crate) fn connected(self: &Arc<Self>, is_insights: bool) -> ConnectionGuard {
         self.listener(is_insights).add(1);
-        Connected { traffic: Arc::clone(self), is_insights }
+        ConnectionGuard { traffic: Arc::clone(self), is_insights }
     }
 
     pub(crate) fn over_limit(&self) {
@@ -123,7 +124,7 @@ impl Traffic {
     }
 
     /// Counts a stream as open until the returned value is dropped.
-    pub(crate) fn stream(self: &Arc<Self>, wire: Wire, outgoing: Option<&Outgoing>) -> Stream {
+    pub(crate) fn stream(self: &Arc<Self>, wire: Wire, outgoing: Option<&Outgoing>) -> StreamGuard {
         self.wire(wire).add(1);
         let key = outgoing.map(|outgoing| {
             let mut waiting = self.outgoing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -132,7 +133,7 @@ impl Traffic {
             waiting.1.insert(key, outgoing.clone());
             key
         });
-        Stream { traffic: Arc::clone(self), wire, key }
+        StreamGuard { traffic: Arc::clone(self), wire, key }
     }
 
     pub(super) fn connections(&self) -> [(&'static str, i64); 2] {
@@ -153,10 +154,10 @@ impl Traffic {
     }
 
     /// Method, route, status and count, without those that are 0.
-    pub(super) fn answers(
+    pub(super) fn responses(
         &self,
     ) -> impl Iterator<Item = (&'static str, &'static str, String, u64)> {
-        self.answers.iter().flat_map(|row| {
+        self.responses.iter().flat_map(|row| {
             let known = STATUSES.iter().zip(&row.by_status);
             let known = known.map(|(status, count)| (status.to_string(), count.get()));
             let all = known.chain([(OTHER.to_owned(), row.other.get())]);
@@ -165,14 +166,14 @@ impl Traffic {
         })
     }
 
-    fn answered(&self, method: &str, route: &str, status: StatusCode) {
-        let same = |row: &&Answers| row.route == route;
-        let rows = || self.answers.iter().filter(same);
+    fn count_response(&self, method: &str, route: &str, status: StatusCode) {
+        let same = |row: &&ResponseCounts| row.route == route;
+        let rows = || self.responses.iter().filter(same);
         let row = rows().find(|row| row.method.eq_ignore_ascii_case(method));
         let row = row.or_else(|| rows().find(|row| row.method == OTHER));
-        let Some(row) = row.or_else(|| self.answers.last()) else { return };
-        let place = STATUSES.iter().position(|known| *known == status.as_u16());
-        place.and_then(|place| row.by_status.get(place)).unwrap_or(&row.other).add(1);
+        let Some(row) = row.or_else(|| self.responses.last()) else { return };
+        let index = STATUSES.iter().position(|known| *known == status.as_u16());
+        index.and_then(|index| row.by_status.get(index)).unwrap_or(&row.other).add(1);
     }
 
     fn listener(&self, is_insights: bool) -> &Gauge {
@@ -190,13 +191,13 @@ impl Traffic {
     }
 }
 
-impl Drop for Connected {
+impl Drop for ConnectionGuard {
     fn drop(&mut self) {
         self.traffic.listener(self.is_insights).add(-1);
     }
 }
 
-impl Drop for Stream {
+impl Drop for StreamGuard {
     fn drop(&mut self) {
         self.traffic.wire(self.wire).add(-1);
         if let Some(key) = self.key {
@@ -207,14 +208,14 @@ impl Drop for Stream {
 
 /// Counts and logs every request with its response.
 pub(crate) async fn observe(State(app): State<App>, request: Request, next: Next) -> Response {
-    let begun = Instant::now();
+    let started = Instant::now();
     let route = request.extensions().get::<MatchedPath>().cloned();
     let method = request.method().clone();
     let response = next.run(request).await;
     let route = route.as_ref().map_or(OTHER, MatchedPath::as_str);
     let status = response.status();
-    app.traffic.answered(method.as_str(), route, status);
-    let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+    app.traffic.count_response(method.as_str(), route, status);
+    let ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     tracing::debug!(method = method.as_str(), route, status = status.as_u16(), ms, "request");
     response
 }

@@ -10,72 +10,74 @@ use schemars::transform::Transform as _;
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value};
 
-use super::Shape;
+use super::SchemaFn;
 
-const PLACE: &str = "/components/schemas";
+const SCHEMAS_PATH: &str = "/components/schemas";
 
 /// Collects schemas of types as they are used.
 pub(super) struct Schemas {
-    takes: SchemaGenerator,
-    gives: SchemaGenerator,
+    input_types: SchemaGenerator,
+    output_types: SchemaGenerator,
 }
 
 impl Schemas {
     pub(super) fn new() -> Self {
         let settings = |settings: SchemaSettings| {
-            settings.with(|settings| settings.definitions_path = PLACE.into()).into_generator()
+            settings
+                .with(|settings| settings.definitions_path = SCHEMAS_PATH.into())
+                .into_generator()
         };
         Self {
-            takes: settings(SchemaSettings::draft2020_12()),
-            gives: settings(SchemaSettings::draft2020_12().for_serialize()),
+            input_types: settings(SchemaSettings::draft2020_12()),
+            output_types: settings(SchemaSettings::draft2020_12().for_serialize()),
         }
     }
 
     /// The schema of a type that clients send.
-    pub(super) fn taken(&mut self, shape: Shape) -> Value {
+    pub(super) fn input_schema(&mut self, schema_fn: SchemaFn) -> Value {
         // Marked, to tell it from output types until all types are known.
-        let mut schema = shape(&mut self.takes).to_value();
+        let mut schema = schema_fn(&mut self.input_types).to_value();
         rename(&mut schema, &|name| Some(format!("<{name}")));
         schema
     }
 
     /// The schema of a type that clients receive.
-    pub(super) fn given(&mut self, shape: Shape) -> Value {
-        without_nulls(shape(&mut self.gives)).to_value()
+    pub(super) fn output_schema(&mut self, schema_fn: SchemaFn) -> Value {
+        without_nulls(schema_fn(&mut self.output_types)).to_value()
     }
 
     /// Adds the definitions to the document and fixes the references.
     pub(super) fn put_into(mut self, document: &mut Value) {
-        let mut taken = self.takes.take_definitions(true);
-        let mut given = self.gives.take_definitions(true);
-        for schema in given.values_mut() {
+        let mut inputs = self.input_types.take_definitions(true);
+        let mut outputs = self.output_types.take_definitions(true);
+        for schema in outputs.values_mut() {
             if let Ok(described) = Schema::try_from(schema.clone()) {
                 *schema = without_nulls(described).to_value();
             }
         }
-        let place = format!("#{PLACE}/");
+        let prefix = format!("#{SCHEMAS_PATH}/");
         let mut parts = Vec::new();
-        if let Some(Value::Object(mut event)) = given.remove("Event") {
-            parts.extend(spread_event(&mut event, &mut given, &place));
-            given.insert("Event".to_owned(), event.into());
+        if let Some(Value::Object(mut event)) = outputs.remove("Event") {
+            parts.extend(spread_event(&mut event, &mut outputs, &prefix));
+            outputs.insert("Event".to_owned(), event.into());
         }
-        if let Some(Value::Object(mut frame)) = taken.remove("CommandFrame") {
-            parts.extend(spread_command(&mut frame, &mut taken, &place));
-            taken.insert("CommandFrame".to_owned(), frame.into());
+        if let Some(Value::Object(mut frame)) = inputs.remove("CommandFrame") {
+            parts.extend(spread_command(&mut frame, &mut inputs, &prefix));
+            inputs.insert("CommandFrame".to_owned(), frame.into());
         }
-        let twice = different(&taken, &given);
+        let twice = different(&inputs, &outputs);
         let name = |name: &str| match twice.contains(name) {
             true => format!("{name}Input"),
             false => name.to_owned(),
         };
         rename(document, &|marked| marked.strip_prefix('<').map(&name));
-        let mut all = given;
-        for (own, mut schema) in taken {
+        let mut all = outputs;
+        for (own, mut schema) in inputs {
             rename(&mut schema, &|other| Some(name(other)));
             all.insert(name(&own), schema);
         }
-        forget(&parts, &mut all, &place, document);
-        if let Some(Value::Object(known)) = document.pointer_mut(PLACE) {
+        forget(&parts, &mut all, &prefix, document);
+        if let Some(Value::Object(known)) = document.pointer_mut(SCHEMAS_PATH) {
             known.extend(all);
         }
     }
@@ -87,10 +89,14 @@ fn without_nulls(mut schema: Schema) -> Schema {
 }
 
 /// The types whose descriptions differ, or that contain such types.
-fn different(taken: &Map<String, Value>, given: &Map<String, Value>) -> BTreeSet<String> {
-    let is_both = |name: &&String| given.contains_key(*name);
-    let mut found: BTreeSet<String> =
-        taken.keys().filter(is_both).filter(|name| taken[*name] != given[*name]).cloned().collect();
+fn different(inputs: &Map<String, Value>, outputs: &Map<String, Value>) -> BTreeSet<String> {
+    let is_both = |name: &&String| outputs.contains_key(*name);
+    let mut found: BTreeSet<String> = inputs
+        .keys()
+        .filter(is_both)
+        .filter(|name| inputs[*name] != outputs[*name])
+        .cloned()
+        .collect();
     loop {
         let has_found = |schema: &Value| {
             let mut schema = schema.clone();
@@ -98,7 +104,7 @@ fn different(taken: &Map<String, Value>, given: &Map<String, Value>) -> BTreeSet
             visit(&mut schema, &mut |name| has |= found.contains(name.as_str()));
             has
         };
-        let more: Vec<String> = taken
+        let more: Vec<String> = inputs
             .iter()
             .filter(|(name, schema)| !found.contains(*name) && is_both(name) && has_found(schema))
             .map(|(name, _)| name.clone())
@@ -118,25 +124,25 @@ fn rename(schema: &mut Value, new: &dyn Fn(&str) -> Option<String>) {
     });
 }
 
-/// Calls `see` for every type that is referred to.
-fn visit(schema: &mut Value, see: &mut dyn FnMut(&mut String)) {
+/// Calls `visit_name` for every type that is referred to.
+fn visit(schema: &mut Value, visit_name: &mut dyn FnMut(&mut String)) {
     match schema {
         Value::Object(fields) => {
             for (key, value) in fields {
                 match value {
-                    Value::String(place) if key == "$ref" => {
-                        let head = format!("#{PLACE}/");
-                        if let Some(name) = place.strip_prefix(&head) {
+                    Value::String(prefix) if key == "$ref" => {
+                        let head = format!("#{SCHEMAS_PATH}/");
+                        if let Some(name) = prefix.strip_prefix(&head) {
                             let mut name = name.to_owned();
-                            see(&mut name);
-                            *place = format!("{head}{name}");
+                            visit_name(&mut name);
+                            *prefix = format!("{head}{name}");
                         }
                     }
-                    other => visit(other, see),
+                    other => visit(other, visit_name),
                 }
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| visit(item, see)),
+        Value::Array(items) => items.iter_mut().for_each(|item| visit(item, visit_name)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }

@@ -10,7 +10,7 @@ use agentwire_protocol::{Call, GatewayError, Json};
 
 use super::*;
 
-const ALL: Traced = Traced { sampled: 1 << 63, content: false };
+const ALL: TraceOptions = TraceOptions { sampled: 1 << 63, content: false };
 
 /// Stamps events one millisecond apart.
 struct Reader {
@@ -20,8 +20,8 @@ struct Reader {
 }
 
 impl Reader {
-    fn new(traced: Traced) -> Self {
-        Self { translator: Translator::new(&traced), seq: 0, spans: Vec::new() }
+    fn new(options: TraceOptions) -> Self {
+        Self { translator: Translator::new(&options), seq: 0, spans: Vec::new() }
     }
 }
 
@@ -45,7 +45,7 @@ impl Sink for Reader {
     fn reply(&mut self, _: Call, _: Result<Json<'static>, GatewayError>) {}
 }
 
-fn read(case: &str, traced: Traced) -> Vec<Span> {
+fn read(case: &str, options: TraceOptions) -> Vec<Span> {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../dialects/fixtures");
     let bytes = std::fs::read(fixtures.join(case).join("agent.jsonl")).expect("a recording");
     let name = case.split('/').next().expect("a dialect");
@@ -61,7 +61,7 @@ fn read(case: &str, traced: Traced) -> Vec<Span> {
         _ => None,
     };
     let dialect = agentwire_dialects::driver(agent, driver).expect("a driver");
-    let mut reader = Reader::new(traced);
+    let mut reader = Reader::new(options);
     let mut tape = Tape::recording(dialect);
     tape.feed(&bytes, &mut reader);
     tape.end(Exit::Code(0), &mut reader);
@@ -121,7 +121,7 @@ fn recorded_agents_become_traces() {
 #[test]
 fn content_stands_in_spans_only_if_it_is_wanted() {
     let case = "claude/real-c1-bash-permission-allow";
-    let with = read(case, Traced { content: true, ..ALL });
+    let with = read(case, TraceOptions { content: true, ..ALL });
     insta::assert_snapshot!("with-content", tree(&with));
     let keys = |spans: &[Span]| -> Vec<&str> {
         spans.iter().flat_map(|span| &span.attributes).map(|(key, _)| *key).collect()
@@ -165,7 +165,7 @@ fn spans_are_whole_over_all_recordings() {
 #[test]
 fn a_share_of_traces_is_made_whole_or_not_at_all() {
     let begun = |session: usize, sampled: u64| {
-        let mut reader = Reader::new(Traced { sampled, content: false });
+        let mut reader = Reader::new(TraceOptions { sampled, content: false });
         let kinds: [EventKind<'_>; 2] = [
             agentwire_protocol::event::TurnStarted {
                 turn_number: 1,

@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::{Link, Wanted};
+use super::{Link, MessagePurpose};
 use crate::commands::demo_agent::agent::{Agent, Halt};
-use crate::commands::demo_agent::json::Look as _;
-use crate::commands::demo_agent::tools::{Call, Outcome};
+use crate::commands::demo_agent::json::JsonFields as _;
+use crate::commands::demo_agent::tools::{Outcome, ToolCall};
 
 impl Agent {
     pub(in crate::commands::demo_agent) fn call_server(
         &mut self,
-        call: &Call<'_>,
+        call: &ToolCall<'_>,
     ) -> Result<Outcome, Halt> {
         let number = self.servers.iter().position(|server| server.tool(call.name).is_some());
         let tool = number.and_then(|number| self.servers.get(number)?.tool(call.name));
@@ -22,7 +22,7 @@ impl Agent {
             "arguments": call.input,
             "_meta": { "claudecode/toolUseId": call.id },
         });
-        let id = self.tell_server(number, Wanted::Call, "tools/call", params)?;
+        let id = self.send_to_server(number, MessagePurpose::ToolCall, "tools/call", params)?;
         let result = match self.await_call(number, id) {
             Ok(result) => result,
             Err(halt) => {

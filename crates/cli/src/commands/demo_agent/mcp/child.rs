@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 
 use crate::commands::demo_agent::input::{Input, QUEUE, lines, spawn};
-use crate::commands::demo_agent::json::Look as _;
+use crate::commands::demo_agent::json::JsonFields as _;
 
 /// Dropping it kills the server's process group.
 pub(super) struct Child {

@@ -10,10 +10,10 @@ use agentwire_sessions::hub::StartOutcome;
 use agentwire_sessions::store::Filter;
 use agentwire_sessions::{Hub, SessionHandle};
 
-use crate::pages::{self, Page, Paged};
-use crate::read_budget::Held;
+use crate::event_pages::{self, FilledPage, PageBuilder};
+use crate::read_budget::ReadShares;
 
-pub(super) struct Answered {
+pub(super) struct FinishedCall {
     /// `None` for the pump's own commands.
     pub(super) call: Option<Call>,
     pub(super) reply: Result<Reply, GatewayError>,
@@ -21,10 +21,8 @@ pub(super) struct Answered {
     /// The events that the call caused: up to this number in this session.
     pub(super) after: Option<(SessionId, u64)>,
     /// The budget shares of a page, held until the client has it.
-    pub(super) shares: Option<Shares>,
+    pub(super) shares: Option<ReadShares>,
 }
-
-pub(super) type Shares = Held;
 
 pub(super) async fn command(
     hub: Hub,
@@ -32,26 +30,26 @@ pub(super) async fn command(
     session: SessionId,
     message_id: Option<String>,
     answer: impl Future<Output = agentwire_sessions::session::CommandReply>,
-) -> Answered {
+) -> FinishedCall {
     let answer = answer.await;
     let reply = match answer.reply {
         Err(refusal) => hub.repeated(&session, message_id, refusal).await,
         reply => reply,
     };
     let after = Some((session, answer.last_seq));
-    Answered { call, reply: reply.map(Reply::Done), started: None, after, shares: None }
+    FinishedCall { call, reply: reply.map(Reply::Done), started: None, after, shares: None }
 }
 
 /// Answers for a session that does not run in this process.
-pub(super) async fn unheard(
+pub(super) async fn not_running(
     hub: Hub,
     call: Call,
     session: SessionId,
     message_id: Option<String>,
     refusal: GatewayError,
-) -> Answered {
+) -> FinishedCall {
     let reply = hub.repeated(&session, message_id, refusal).await;
-    answered(call, reply.map(Reply::Done))
+    finished(call, reply.map(Reply::Done))
 }
 
 pub(super) async fn start(
@@ -59,15 +57,15 @@ pub(super) async fn start(
     call: Call,
     new: NewSession,
     share: Option<Arc<Share>>,
-) -> Answered {
-    let (reply, started) = match begin(&hub, new, share).await {
+) -> FinishedCall {
+    let (reply, started) = match start_session(&hub, new, share).await {
         Ok((reply, handle)) => (Ok(reply), handle),
         Err(error) => (Err(error), None),
     };
-    Answered { started, ..answered(call, reply) }
+    FinishedCall { started, ..finished(call, reply) }
 }
 
-async fn begin(
+async fn start_session(
     hub: &Hub,
     new: NewSession,
     share: Option<Arc<Share>>,
@@ -89,24 +87,29 @@ async fn begin(
 }
 
 /// The same information as over HTTP.
-pub(super) async fn look(hub: Hub, call: Call, look: Look) -> Answered {
-    let seen = match look {
+pub(super) async fn query(hub: Hub, call: Call, query: Look) -> FinishedCall {
+    let seen = match query {
         Look::Sessions { live, after, limit } => {
             hub.page(live, after, limit).await.map(|seen| Json::of(&seen))
         }
         Look::Session(id) => hub.details(&id).await.map(|seen| Json::of(&seen)),
         Look::Requests(of) => hub.requests(of.as_ref()).await.map(|seen| Json::of(&seen)),
     };
-    answered(call, seen.map(Reply::Done))
+    finished(call, seen.map(Reply::Done))
 }
 
-pub(super) async fn session(hub: Hub, call: Call, id: SessionId) -> Answered {
+pub(super) async fn session(hub: Hub, call: Call, id: SessionId) -> FinishedCall {
     let summary = hub.summary(&id).await;
-    answered(call, summary.map(|summary| Reply::Session(Box::new(summary))))
+    finished(call, summary.map(|summary| Reply::Session(Box::new(summary))))
 }
 
 /// Looks up a session; it must be one that this client started.
-pub(super) async fn own(hub: Hub, call: Call, id: SessionId, client: Option<Arc<str>>) -> Answered {
+pub(super) async fn own_session(
+    hub: Hub,
+    call: Call,
+    id: SessionId,
+    client: Option<Arc<str>>,
+) -> FinishedCall {
     let found = hub.record(&id).await.and_then(|record| {
         match client.is_some() && record.client.as_deref() == client.as_deref() {
             true => Ok(Reply::Session(Box::new(record.summary))),
@@ -116,12 +119,12 @@ pub(super) async fn own(hub: Hub, call: Call, id: SessionId, client: Option<Arc<
             )),
         }
     });
-    answered(call, found)
+    finished(call, found)
 }
 
-pub(super) async fn sessions(hub: Hub, call: Call, limit: usize) -> Answered {
+pub(super) async fn sessions(hub: Hub, call: Call, limit: usize) -> FinishedCall {
     let filter = Filter { limit: Some(limit), ..Filter::default() };
-    answered(call, hub.sessions(filter).await.map(Reply::Sessions))
+    finished(call, hub.sessions(filter).await.map(Reply::Sessions))
 }
 
 pub(super) async fn events(
@@ -130,19 +133,19 @@ pub(super) async fn events(
     session: SessionId,
     after: u64,
     limit: usize,
-) -> Answered {
-    let page = Page::new(&hub, "[", limit);
-    match pages::read(&hub, &session, after, page, Profile::Full, ready(())).await {
-        Ok(Paged { page, next, resume, .. }) => {
-            let (mut text, held) = page.into_parts();
+) -> FinishedCall {
+    let page = PageBuilder::new(&hub, "[", limit);
+    match event_pages::read(&hub, &session, after, page, Profile::Full, ready(())).await {
+        Ok(FilledPage { page, next, resume, .. }) => {
+            let (mut text, shares) = page.into_parts();
             text.push(']');
             let reply = Reply::Events { events: Json::trusted(text), next, resume };
-            Answered { shares: Some(held), ..answered(call, Ok(reply)) }
+            FinishedCall { shares: Some(shares), ..finished(call, Ok(reply)) }
         }
-        Err(error) => answered(call, Err(error)),
+        Err(error) => finished(call, Err(error)),
     }
 }
 
-fn answered(call: Call, reply: Result<Reply, GatewayError>) -> Answered {
-    Answered { call: Some(call), reply, started: None, after: None, shares: None }
+fn finished(call: Call, reply: Result<Reply, GatewayError>) -> FinishedCall {
+    FinishedCall { call: Some(call), reply, started: None, after: None, shares: None }
 }

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::App;
 use super::body::{json, object};
 use super::problem::Problem;
-use super::rest::Answer;
+use super::rest::HttpResult;
 use crate::tokens::{Caller, Scope};
 
 /// Only this server's own code runs, and it can connect only to this server.
@@ -24,21 +24,21 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
                       require-trusted-types-for 'script'; trusted-types 'none'";
 
 /// The longest sign-in body, in bytes.
-const LIMIT: usize = 1 << 10;
+const BODY_LIMIT: usize = 1 << 10;
 
 /// `GET /`
 pub(super) async fn page() -> Response {
-    file("text/html; charset=utf-8", include_str!("page/page.html"))
+    file("text/html; charset=utf-8", include_str!("web_page/page.html"))
 }
 
 /// `GET /page.js`
 pub(super) async fn script() -> Response {
-    file("text/javascript; charset=utf-8", include_str!("page/page.js"))
+    file("text/javascript; charset=utf-8", include_str!("web_page/page.js"))
 }
 
 /// `GET /page.css`
 pub(super) async fn style() -> Response {
-    file("text/css; charset=utf-8", include_str!("page/page.css"))
+    file("text/css; charset=utf-8", include_str!("web_page/page.css"))
 }
 
 fn file(kind: &'static str, text: &'static str) -> Response {
@@ -65,19 +65,22 @@ pub(super) struct SignedIn {
 
 /// A ticket with which one browser signs in as the operator; nothing if the server needs no tokens.
 pub(super) fn ticket(app: &App) -> Option<String> {
-    app.entrance.tokens.as_ref()?;
+    app.policy.tokens.as_ref()?;
     let operator = Caller::without_token("operator", Scope::Admin);
     app.sign_ins.issue(operator, Instant::now())
 }
 
 /// `POST /v1/sign-in`
-pub(super) async fn sign_in(State(app): State<App>, body: Body) -> Answer {
-    let Some(tokens) = &app.entrance.tokens else {
+pub(super) async fn sign_in(State(app): State<App>, body: Body) -> HttpResult {
+    let Some(tokens) = &app.policy.tokens else {
         return Err(Problem::invalid("this server needs no token"));
     };
     // Without a valid ticket, every body gets the same answer.
-    let given = object::<SignIn>(&app, body, LIMIT).await.ok();
-    if given.and_then(|given| app.sign_ins.redeem(&given.value.ticket, Instant::now())).is_none() {
+    let request = object::<SignIn>(&app, body, BODY_LIMIT).await.ok();
+    if request
+        .and_then(|request| app.sign_ins.redeem(&request.value.ticket, Instant::now()))
+        .is_none()
+    {
         let why = "the ticket has been used or has expired";
         tracing::info!(why, "client refused");
         return Err(Problem::unauthorized(why));

@@ -14,9 +14,9 @@ use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use super::EVENTS_WAIT;
 use crate::connection::Outgoing;
 use crate::log_reads;
-use crate::read_budget::taken;
+use crate::read_budget::unless_stalled;
 
-pub(super) enum Seen {
+pub(super) enum WatchUpdate {
     Events(SessionId, Batch),
     End(SessionId),
     /// The events cannot be read; the session itself may continue.
@@ -25,56 +25,56 @@ pub(super) enum Seen {
 
 /// The sessions that one client watches. Each holds one batch and reads no further until that batch is
 /// taken.
-pub(super) struct Follows {
+pub(super) struct WatchedSessions {
     /// While too many bytes wait here, nothing is read, and nothing that was read is shown.
     outgoing: Outgoing,
     pool: Pool,
-    readers: HashMap<SessionId, Reader>,
-    reading: FuturesUnordered<Abortable<BoxFuture<'static, Read>>>,
+    readers: HashMap<SessionId, WatchedSession>,
+    reading: FuturesUnordered<Abortable<BoxFuture<'static, ReadBatch>>>,
 }
 
-struct Reader {
+struct WatchedSession {
     shown: u64,
     /// The session has ended, and nothing has been shown since.
-    waits: bool,
+    is_waiting: bool,
     reading: AbortHandle,
 }
 
 /// A batch, and the cursor after it.
-struct Read {
+struct ReadBatch {
     session: SessionId,
     events: Events,
     batch: Result<Option<Batch>, StoreError>,
 }
 
-impl Drop for Reader {
+impl Drop for WatchedSession {
     fn drop(&mut self) {
         self.reading.abort();
     }
 }
 
-impl Follows {
+impl WatchedSessions {
     pub(super) fn new(hub: &Hub, outgoing: Outgoing) -> Self {
         let pool = hub.log().budget().read.clone();
         Self { outgoing, pool, readers: HashMap::new(), reading: FuturesUnordered::new() }
     }
 
     /// Watches a session from here on. If it is already watched, continues from the new position. With
-    /// `waits`, waits first until the session runs again.
-    pub(super) fn add(&mut self, hub: &Hub, session: &SessionId, after: u64, waits: bool) {
+    /// `is_waiting`, waits first until the session runs again.
+    pub(super) fn add(&mut self, hub: &Hub, session: &SessionId, after: u64, is_waiting: bool) {
         let events = hub.follow(session, after);
         let (log, id) = (hub.log().clone(), session.clone());
         let (outgoing, pool) = (self.outgoing.clone(), self.pool.clone());
         let reading = self.read(async move {
-            if waits {
+            if is_waiting {
                 log.opened(&id, after).await;
             }
             read(id, events, outgoing, pool).await
         });
-        self.readers.insert(session.clone(), Reader { shown: after, waits, reading });
+        self.readers.insert(session.clone(), WatchedSession { shown: after, is_waiting, reading });
     }
 
-    fn read(&self, read: impl Future<Output = Read> + Send + 'static) -> AbortHandle {
+    fn read(&self, read: impl Future<Output = ReadBatch> + Send + 'static) -> AbortHandle {
         let (handle, registration) = AbortHandle::new_pair();
         self.reading.push(Abortable::new(read.boxed(), registration));
         handle
@@ -82,8 +82,8 @@ impl Follows {
 
     /// Whether one more session can be watched: each may hold a piece of its log in memory. Sessions that
     /// only wait take no room from the others.
-    pub(super) fn has_room(&self, waits: bool) -> bool {
-        let counts = |reader: &&Reader| waits || !reader.waits;
+    pub(super) fn has_room(&self, is_waiting: bool) -> bool {
+        let counts = |reader: &&WatchedSession| is_waiting || !reader.is_waiting;
         self.readers.values().filter(counts).count() < WATCHED
     }
 
@@ -91,7 +91,7 @@ impl Follows {
         self.readers.remove(session);
     }
 
-    pub(super) fn has(&self, session: &SessionId) -> bool {
+    pub(super) fn contains(&self, session: &SessionId) -> bool {
         self.readers.contains_key(session)
     }
 
@@ -101,15 +101,15 @@ impl Follows {
     }
 
     /// Records that an event is shown. Returns whether it is wanted.
-    pub(super) fn show(&mut self, session: &SessionId, seq: u64) -> bool {
+    pub(super) fn set_shown(&mut self, session: &SessionId, seq: u64) -> bool {
         let Some(reader) = self.readers.get_mut(session) else { return false };
-        (reader.shown, reader.waits) = (seq, false);
+        (reader.shown, reader.is_waiting) = (seq, false);
         true
     }
 
-    pub(super) async fn next(&mut self) -> Seen {
+    pub(super) async fn next(&mut self) -> WatchUpdate {
         loop {
-            let Read { session, events, batch } = match self.reading.next().await {
+            let ReadBatch { session, events, batch } = match self.reading.next().await {
                 Some(Ok(read)) => read,
                 // The session is no longer watched.
                 Some(Err(_)) => continue,
@@ -120,8 +120,8 @@ impl Follows {
                 end => {
                     self.readers.remove(&session);
                     return end.map_or_else(
-                        |error| Seen::Lost(session.clone(), error),
-                        |_| Seen::End(session.clone()),
+                        |error| WatchUpdate::Lost(session.clone(), error),
+                        |_| WatchUpdate::End(session.clone()),
                     );
                 }
             };
@@ -130,12 +130,12 @@ impl Follows {
             if let Some(reader) = self.readers.get_mut(&session) {
                 reader.reading = further;
             }
-            return Seen::Events(session, batch);
+            return WatchUpdate::Events(session, batch);
         }
     }
 }
 
-async fn read(session: SessionId, mut events: Events, outgoing: Outgoing, pool: Pool) -> Read {
+async fn read(session: SessionId, mut events: Events, outgoing: Outgoing, pool: Pool) -> ReadBatch {
     outgoing.below(EVENTS_WAIT).await;
     let batch = log_reads::next(&mut events).await;
     if let Err(error) = &batch {
@@ -146,9 +146,9 @@ async fn read(session: SessionId, mut events: Events, outgoing: Outgoing, pool: 
     let size: usize = batch.iter().flatten().map(|batch| batch.lines.len()).sum();
     if size <= budget::SMALL {
         has_room.await;
-    } else if taken(&pool, size, has_room).await.is_none() {
+    } else if unless_stalled(&pool, size, has_room).await.is_none() {
         // A client that does not read must not hold memory that others wait for.
         outgoing.fail();
     }
-    Read { session, events, batch }
+    ReadBatch { session, events, batch }
 }

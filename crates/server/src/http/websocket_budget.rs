@@ -19,53 +19,54 @@ use agentwire_sessions::budget::{Pool, Share, WORK};
 use tokio::time::{Instant, Sleep};
 
 /// The longest message that needs no share, in bytes.
-pub(super) const FREE: usize = 64 << 10;
+pub(super) const SHARE_FREE_BYTES: usize = 64 << 10;
 
 /// How long a large message may stall while others wait for its share, and how long in any case.
-pub(super) const STOPS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
+pub(super) const STALL_LIMITS: (Duration, Duration) =
+    (Duration::from_secs(1), Duration::from_secs(10));
 
 /// How long it may take in total while others wait.
-pub(super) const COMES: Duration = Duration::from_secs(30);
+pub(super) const ARRIVAL_LIMIT: Duration = Duration::from_secs(30);
 
 /// The first share of a message of unknown length, in bytes.
-const STEP: usize = 256 << 10;
+const FIRST_SHARE: usize = 256 << 10;
 
 /// The least that must arrive of a large message per second while others wait for its share: this many
 /// bytes, and its share divided by this, so that nobody waits for long.
-const LEAST: (usize, usize) = (64 << 10, 8);
+const MIN_RATE: (usize, usize) = (64 << 10, 8);
 
-/// The share for a message of which `come` bytes have arrived and that may grow to `longest` bytes.
-pub(super) fn step(come: usize, longest: usize) -> usize {
-    come.max(STEP).checked_next_power_of_two().unwrap_or(longest).min(longest)
+/// The share for a message of which `received` bytes have arrived and that may grow to `longest` bytes.
+pub(super) fn share_size(received: usize, longest: usize) -> usize {
+    received.max(FIRST_SHARE).checked_next_power_of_two().unwrap_or(longest).min(longest)
 }
 
 pub(super) struct Pace {
     since: Instant,
-    come: usize,
+    received: usize,
 }
 
 impl Pace {
-    pub(super) fn new(now: Instant, come: usize) -> Self {
-        Self { since: now, come }
+    pub(super) fn new(now: Instant, received: usize) -> Self {
+        Self { since: now, received }
     }
 
     /// Whether too little has arrived since the last check, for a message with a share of `held` bytes. A
     /// byte now and then is not enough.
-    pub(super) fn is_slow(&mut self, now: Instant, come: usize, held: usize) -> bool {
+    pub(super) fn is_too_slow(&mut self, now: Instant, received: usize, held: usize) -> bool {
         let passed = now - self.since;
-        if passed < STOPS.0 {
+        if passed < STALL_LIMITS.0 {
             return false;
         }
-        let least = LEAST.0.max(held / LEAST.1) as f64 * passed.as_secs_f64();
-        let is_slow = ((come - self.come) as f64) < least;
-        *self = Self::new(now, come);
-        is_slow
+        let least = MIN_RATE.0.max(held / MIN_RATE.1) as f64 * passed.as_secs_f64();
+        let is_too_slow = ((received - self.received) as f64) < least;
+        *self = Self::new(now, received);
+        is_too_slow
     }
 }
 
-/// The meter of one connection; clones share their state.
+/// The budget of one connection; clones share their state.
 #[derive(Clone)]
-pub(super) struct Meter {
+pub(super) struct WebSocketBudget {
     pool: Pool,
     state: Arc<Mutex<State>>,
 }
@@ -75,42 +76,42 @@ struct State {
     /// The last bytes that were read before the WebSocket started.
     last: [u8; 4],
     /// From here on, the client sends frames.
-    frames: Option<Frames>,
+    frames: Option<FrameParser>,
     sharing: Option<Pin<Box<dyn Future<Output = Share> + Send>>>,
     /// The share of the message that is arriving.
-    share: Option<Coming>,
+    share: Option<ArrivingMessage>,
     /// The shares of complete messages, until they are taken.
-    whole: VecDeque<Share>,
+    complete_shares: VecDeque<Share>,
 }
 
-struct Coming {
+struct ArrivingMessage {
     share: Share,
     /// The size of the share, in bytes of the message.
     held: usize,
     /// How many bytes have arrived since the message got its share.
-    come: usize,
+    received: usize,
     pace: Pace,
     since: Instant,
-    moved: Instant,
-    look: Pin<Box<Sleep>>,
+    last_progress: Instant,
+    next_check: Pin<Box<Sleep>>,
 }
 
-impl Meter {
+impl WebSocketBudget {
     pub(super) fn new(pool: Pool) -> Self {
         Self { pool, state: Arc::default() }
     }
 
     /// From here on, the client sends frames, with messages of at most `longest` bytes. A client that sent
     /// bytes before the upgrade is not a valid WebSocket client.
-    pub(super) fn begin(&self, longest: usize) {
+    pub(super) fn start_frames(&self, longest: usize) {
         let mut state = self.state();
         let is_early = state.last != *b"\r\n\r\n";
-        state.frames = Some(Frames { longest, is_broken: is_early, ..Frames::default() });
+        state.frames = Some(FrameParser { longest, is_broken: is_early, ..FrameParser::default() });
     }
 
     /// The share of a message of this size that was read.
-    pub(super) fn take(&self, bytes: usize) -> Option<Share> {
-        if bytes > FREE { self.state().whole.pop_front() } else { None }
+    pub(super) fn take_share(&self, bytes: usize) -> Option<Share> {
+        if bytes > SHARE_FREE_BYTES { self.state().complete_shares.pop_front() } else { None }
     }
 
     /// Waits until more may be read.
@@ -123,9 +124,10 @@ impl Meter {
             return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
         }
         let wanted = frames.wanted();
-        if let Some(coming) = share {
-            let is_enough = wanted <= coming.held || coming.share.grow(wanted.saturating_mul(WORK));
-            coming.held = coming.held.max(wanted);
+        if let Some(arriving) = share {
+            let is_enough =
+                wanted <= arriving.held || arriving.share.grow(wanted.saturating_mul(WORK));
+            arriving.held = arriving.held.max(wanted);
             // There is no room to grow, and others may wait for what this message has: it is abandoned.
             return match is_enough {
                 true => Poll::Ready(Ok(())),
@@ -142,9 +144,17 @@ impl Meter {
         let given = std::task::ready!(waits.as_mut().poll(context));
         *sharing = None;
         let now = Instant::now();
-        let look = Box::pin(tokio::time::sleep(STOPS.0));
+        let next_check = Box::pin(tokio::time::sleep(STALL_LIMITS.0));
         let (held, pace) = (wanted, Pace::new(now, 0));
-        *share = Some(Coming { share: given, held, come: 0, pace, since: now, moved: now, look });
+        *share = Some(ArrivingMessage {
+            share: given,
+            held,
+            received: 0,
+            pace,
+            since: now,
+            last_progress: now,
+            next_check,
+        });
         Poll::Ready(Ok(()))
     }
 
@@ -160,23 +170,23 @@ impl Meter {
             }
             return;
         }
-        if let Some(coming) = &mut state.share {
-            coming.moved = Instant::now();
-            coming.come += bytes.len();
+        if let Some(arriving) = &mut state.share {
+            arriving.last_progress = Instant::now();
+            arriving.received += bytes.len();
         }
         while let Some(frames) = &mut state.frames
             && !bytes.is_empty()
             && !frames.is_broken
         {
-            let is_whole;
-            (bytes, is_whole) = frames.advance(bytes);
-            if is_whole {
+            let is_complete;
+            (bytes, is_complete) = frames.advance(bytes);
+            if is_complete {
                 // A large message that arrived in one read has no share; it is not larger than that read.
-                let share = state.share.take().map(|coming| coming.share);
-                let is_large = state.frames.as_mut().is_some_and(Frames::finish);
+                let share = state.share.take().map(|arriving| arriving.share);
+                let is_large = state.frames.as_mut().is_some_and(FrameParser::finish);
                 match share {
-                    Some(share) => state.whole.push_back(share),
-                    None if is_large => state.whole.extend(self.pool.take_now(0)),
+                    Some(share) => state.complete_shares.push_back(share),
+                    None if is_large => state.complete_shares.extend(self.pool.take_now(0)),
                     None => {}
                 }
             }
@@ -185,17 +195,19 @@ impl Meter {
 
     /// Called when nothing arrived. Ready if the client has stalled in a large message, or if it is slow
     /// while others wait.
-    pub(super) fn poll_stopped(&self, context: &mut Context<'_>) -> Poll<()> {
+    pub(super) fn poll_stalled(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut state = self.state();
-        let Some(coming) = &mut state.share else { return Poll::Pending };
-        while coming.look.as_mut().poll(context).is_ready() {
+        let Some(arriving) = &mut state.share else { return Poll::Pending };
+        while arriving.next_check.as_mut().poll(context).is_ready() {
             let now = Instant::now();
-            let is_slow = coming.pace.is_slow(now, coming.come, coming.held);
-            let is_late = is_slow || now - coming.since >= COMES;
-            if now - coming.moved >= STOPS.1 || (is_late && self.pool.waiting() > 0) {
+            let is_too_slow = arriving.pace.is_too_slow(now, arriving.received, arriving.held);
+            let is_late = is_too_slow || now - arriving.since >= ARRIVAL_LIMIT;
+            if now - arriving.last_progress >= STALL_LIMITS.1
+                || (is_late && self.pool.waiting() > 0)
+            {
                 return Poll::Ready(());
             }
-            coming.look.as_mut().reset(now + STOPS.0);
+            arriving.next_check.as_mut().reset(now + STALL_LIMITS.0);
         }
         Poll::Pending
     }
@@ -207,7 +219,7 @@ impl Meter {
 
 /// The position of the client's bytes within its frames.
 #[derive(Default)]
-struct Frames {
+struct FrameParser {
     longest: usize,
     head: Vec<u8>,
     /// How many bytes of the frame are missing, once its head is complete.
@@ -215,22 +227,22 @@ struct Frames {
     /// The length of the message, as announced by its frames so far.
     length: u64,
     /// More frames of the message follow.
-    goes_on: bool,
+    has_more: bool,
     /// The frame is the last of a message.
     ends: bool,
     /// The bytes are not valid frames of a client.
     is_broken: bool,
 }
 
-impl Frames {
+impl FrameParser {
     /// The size of the share that the message needs.
     fn wanted(&self) -> usize {
         let length = usize::try_from(self.length).unwrap_or(usize::MAX);
-        match length > FREE {
+        match length > SHARE_FREE_BYTES {
             // The reader refuses a message that is too long.
             true if length > self.longest => 0,
             // The final length is not known.
-            true if self.goes_on => step(length, self.longest),
+            true if self.has_more => share_size(length, self.longest),
             true => length,
             false => 0,
         }
@@ -265,7 +277,7 @@ impl Frames {
         self.is_broken = is_control && length > 125;
         if !is_control {
             self.length = self.length.saturating_add(length);
-            self.goes_on = !is_last;
+            self.has_more = !is_last;
         }
         self.ends = is_last && !is_control;
         self.left = Some(length);
@@ -280,6 +292,6 @@ impl Frames {
     /// Ends the message. Returns whether it was large.
     fn finish(&mut self) -> bool {
         let length = std::mem::take(&mut self.length);
-        length > FREE as u64
+        length > SHARE_FREE_BYTES as u64
     }
 }

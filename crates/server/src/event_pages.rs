@@ -11,7 +11,7 @@ use agentwire_sessions::hub::Events;
 use agentwire_sessions::store::{Batch, StoreError};
 use futures_util::future::FutureExt as _;
 
-use crate::read_budget::Held;
+use crate::read_budget::ReadShares;
 
 /// The most bytes of events on a page; one event always fits.
 const PAGE_BYTES: usize = 8 << 20;
@@ -20,16 +20,16 @@ const PAGE_BYTES: usize = 8 << 20;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A page that is being filled: the items of a JSON array.
-pub(crate) struct Page {
+pub(crate) struct PageBuilder {
     text: String,
     count: usize,
     limit: usize,
     is_full: bool,
-    held: Held,
+    shares: ReadShares,
     budget: Budget,
 }
 
-impl Page {
+impl PageBuilder {
     /// An empty page for up to `limit` events; `text` is what comes before them.
     pub(crate) fn new(hub: &Hub, text: &str, limit: usize) -> Self {
         Self {
@@ -37,7 +37,7 @@ impl Page {
             count: 0,
             limit,
             is_full: false,
-            held: Held::default(),
+            shares: ReadShares::default(),
             budget: hub.log().budget().clone(),
         }
     }
@@ -54,7 +54,7 @@ impl Page {
     pub(crate) fn push(&mut self, event: &str) -> bool {
         let long = self.text.len() + event.len();
         let has_room = self.count == 0
-            || long <= PAGE_BYTES && self.held.may_grow(long, PAGE_BYTES, &self.budget);
+            || long <= PAGE_BYTES && self.shares.may_grow(long, PAGE_BYTES, &self.budget);
         if self.is_full || !has_room {
             self.is_full = true;
             return false;
@@ -76,30 +76,30 @@ impl Page {
     }
 
     /// Holds the share of these events as long as the page.
-    pub(crate) fn keep(&mut self, batch: &Batch) {
-        self.held.keep(batch);
+    pub(crate) fn hold_shares(&mut self, batch: &Batch) {
+        self.shares.add(batch);
     }
 
     /// Accepts no more events, and releases their shares.
     pub(crate) fn close(&mut self) {
         self.is_full = true;
-        self.held.let_go();
+        self.shares.release_events();
     }
 
     /// The text, and the shares to hold until it is sent.
-    pub(crate) fn into_parts(self) -> (String, Held) {
-        (self.text, self.held)
+    pub(crate) fn into_parts(self) -> (String, ReadShares) {
+        (self.text, self.shares)
     }
 }
 
-pub(crate) struct Paged {
-    pub(crate) page: Page,
+pub(crate) struct FilledPage {
+    pub(crate) page: PageBuilder,
     /// The last event that was read.
     pub(crate) next: u64,
     /// The last event in the log.
     pub(crate) last: u64,
     /// There are no more events, and there never will be.
-    pub(crate) is_over: bool,
+    pub(crate) is_ended: bool,
     pub(crate) resume: Resume,
 }
 
@@ -109,14 +109,14 @@ pub(crate) async fn read(
     hub: &Hub,
     id: &SessionId,
     after: u64,
-    mut page: Page,
+    mut page: PageBuilder,
     profile: Profile,
     patience: impl Future<Output = ()>,
-) -> Result<Paged, GatewayError> {
+) -> Result<FilledPage, GatewayError> {
     let summary = hub.summary(id).await?;
     let (resume, after) = Resume::of(after, summary.last_seq);
     let mut events = hub.follow(id, after);
-    let (mut next, mut is_over) = (after, false);
+    let (mut next, mut is_ended) = (after, false);
     tokio::pin!(patience);
     'page: while !page.is_full() {
         let batch = match events.position() < summary.last_seq {
@@ -134,18 +134,18 @@ pub(crate) async fn read(
         let batch = match batch {
             Ok(Some(batch)) => batch,
             Ok(None) => {
-                is_over = true;
+                is_ended = true;
                 break;
             }
             // The events so far make a page.
             Err(StoreError::Busy(_)) if page.count() > 0 => break,
             Err(error) => return Err(Hub::storage_error(&error)),
         };
-        let mut is_kept = false;
+        let mut is_held = false;
         for (seq, line) in batch.events() {
             let before = page.count();
             let has_room = blocking_if_long(line.len(), || {
-                shown(profile, line).is_none_or(|event| page.push(&event))
+                in_profile(profile, line).is_none_or(|event| page.push(&event))
             });
             if !has_room {
                 break 'page;
@@ -153,9 +153,9 @@ pub(crate) async fn read(
             next = seq;
             // Events that are not shown must hold no share, because the page may have to wait for the next
             // ones.
-            if page.count() > before && !is_kept {
-                page.keep(&batch);
-                is_kept = true;
+            if page.count() > before && !is_held {
+                page.hold_shares(&batch);
+                is_held = true;
             }
             if page.is_full() {
                 break;
@@ -163,12 +163,12 @@ pub(crate) async fn read(
         }
     }
     let last = summary.last_seq.max(next);
-    is_over |= summary.state == SessionState::Ended && next >= summary.last_seq;
-    Ok(Paged { page, next, last, is_over, resume })
+    is_ended |= summary.state == SessionState::Ended && next >= summary.last_seq;
+    Ok(FilledPage { page, next, last, is_ended, resume })
 }
 
 /// The event in this profile, or nothing if the profile omits it.
-pub(crate) fn shown(profile: Profile, line: &[u8]) -> Option<Cow<'_, str>> {
+pub(crate) fn in_profile(profile: Profile, line: &[u8]) -> Option<Cow<'_, str>> {
     let text = std::str::from_utf8(line).ok()?;
     match profile {
         Profile::Full => Some(text.into()),

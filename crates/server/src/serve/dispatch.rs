@@ -9,16 +9,16 @@ use agentwire_sessions::{Hub, SessionHandle};
 use futures_util::future::FutureExt;
 use tokio::task::{self, JoinError};
 
-use super::calls::{self, Answered};
-use super::command_queue::Queued;
-use super::{Closing, Held, OPEN_CALLS, Pump};
+use super::command_queue::QueuedCommand;
+use super::hub_calls::{self, FinishedCall};
+use super::{Closing, DelayedReply, OPEN_CALLS, Pump};
 
 impl Pump<'_> {
     fn client(&self) -> Client {
         Client { name: self.terms.client.clone(), is_limited: self.terms.is_limited }
     }
 
-    pub(super) fn ask(&mut self, call: Call, ask: Ask) {
+    pub(super) fn dispatch(&mut self, call: Call, ask: Ask) {
         if let Err(error) = (self.terms.may)(&ask) {
             return self.front.on_reply(call, Err(error), &mut self.out);
         }
@@ -31,7 +31,9 @@ impl Pump<'_> {
                 }
                 Err(error) => match message_of(&command) {
                     None => self.front.on_reply(call, Err(error), &mut self.out),
-                    id => drop(self.spawn(call, calls::unheard(hub, call, session, id, error))),
+                    id => drop(
+                        self.spawn(call, hub_calls::not_running(hub, call, session, id, error)),
+                    ),
                 },
             },
             Ask::Start(_)
@@ -50,21 +52,21 @@ impl Pump<'_> {
                 new.is_limited = self.terms.is_limited;
                 new.client = self.terms.client.as_deref().map(str::to_owned);
                 let share = self.share.clone();
-                self.spawn(call, calls::start(hub, call, *new, share));
+                self.spawn(call, hub_calls::start(hub, call, *new, share));
             }
-            Ask::Session(id) => drop(self.spawn(call, calls::session(hub, call, id))),
+            Ask::Session(id) => drop(self.spawn(call, hub_calls::session(hub, call, id))),
             Ask::Own(id) => {
                 let client = self.terms.client.clone();
-                self.spawn(call, calls::own(hub, call, id, client));
+                self.spawn(call, hub_calls::own_session(hub, call, id, client));
             }
             Ask::Look(look) => {
-                self.pages.push_back((call, calls::look(hub, call, look).boxed()));
+                self.pages.push_back((call, hub_calls::query(hub, call, look).boxed()));
             }
             Ask::Sessions { limit } => {
-                self.pages.push_back((call, calls::sessions(hub, call, limit).boxed()));
+                self.pages.push_back((call, hub_calls::sessions(hub, call, limit).boxed()));
             }
             Ask::Events { session, after, limit } => {
-                let page = calls::events(hub, call, session, after, limit);
+                let page = hub_calls::events(hub, call, session, after, limit);
                 self.pages.push_back((call, page.boxed()));
             }
         }
@@ -75,34 +77,34 @@ impl Pump<'_> {
     pub(super) fn post(&mut self, call: Option<Call>, handle: SessionHandle, command: Command) {
         let message_id = message_of(&command);
         let waits =
-            self.queue.has(handle.id()) && !agentwire_sessions::session::overtakes(&command);
-        let unsent = match waits {
+            self.queue.contains(handle.id()) && !agentwire_sessions::session::overtakes(&command);
+        let waiting = match waits {
             true => Box::new(command),
             false => match handle.post(command, self.share.clone()) {
                 Ok(answer) => {
-                    return self.sent(call, handle.id().clone(), message_id, answer);
+                    return self.await_reply(call, handle.id().clone(), message_id, answer);
                 }
                 Err(command) => command,
             },
         };
         let share = self.share.clone();
-        self.queue.push(Queued { handle, call, command: unsent, share });
+        self.queue.push(QueuedCommand { handle, call, command: waiting, share });
     }
 
     /// The session has room again for waiting commands.
-    pub(super) fn catch_up(&mut self, session: &SessionId) {
-        while let Some(Queued { handle, call, command, share }) = self.queue.pop(session) {
+    pub(super) fn post_waiting(&mut self, session: &SessionId) {
+        while let Some(QueuedCommand { handle, call, command, share }) = self.queue.pop(session) {
             let message_id = message_of(&command);
             match handle.post(*command, share.clone()) {
-                Ok(answer) => self.sent(call, session.clone(), message_id, answer),
+                Ok(answer) => self.await_reply(call, session.clone(), message_id, answer),
                 Err(command) => {
-                    return self.queue.put_back(Queued { handle, call, command, share });
+                    return self.queue.put_back(QueuedCommand { handle, call, command, share });
                 }
             }
         }
     }
 
-    fn sent(
+    fn await_reply(
         &mut self,
         call: Option<Call>,
         session: SessionId,
@@ -110,33 +112,33 @@ impl Pump<'_> {
         answer: impl Future<Output = agentwire_sessions::session::CommandReply> + Send + 'static,
     ) {
         let hub = self.hub.clone();
-        self.commands.push(calls::command(hub, call, session, message_id, answer).boxed());
+        self.commands.push(hub_calls::command(hub, call, session, message_id, answer).boxed());
     }
 
     pub(super) fn next_page(&mut self) {
-        if self.page.is_none()
+        if self.page_task.is_none()
             && let Some((call, page)) = self.pages.pop_front()
         {
-            self.page = Some(self.spawn(call, page));
+            self.page_task = Some(self.spawn(call, page));
         }
     }
 
     fn spawn(
         &mut self,
         call: Call,
-        work: impl Future<Output = Answered> + Send + 'static,
+        work: impl Future<Output = FinishedCall> + Send + 'static,
     ) -> task::Id {
         let id = self.calls.spawn(work).id();
-        self.names.insert(id, call);
+        self.calls_by_task.insert(id, call);
         id
     }
 
-    pub(super) fn came_back(&mut self, back: Result<(task::Id, Answered), JoinError>) {
-        let id = back.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
-        let call = self.names.remove(&id);
-        self.page.take_if(|page| *page == id);
-        match back {
-            Ok((_, answered)) => self.answered(answered),
+    pub(super) fn finish_task(&mut self, ended: Result<(task::Id, FinishedCall), JoinError>) {
+        let id = ended.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
+        let call = self.calls_by_task.remove(&id);
+        self.page_task.take_if(|page| *page == id);
+        match ended {
+            Ok((_, finished)) => self.finish_call(finished),
             Err(error) => {
                 tracing::error!(%error, "a call failed");
                 let Some(call) = call else { return };
@@ -147,8 +149,8 @@ impl Pump<'_> {
         }
     }
 
-    pub(super) fn answered(&mut self, answered: Answered) {
-        let Answered { call, reply, started, after, shares } = answered;
+    pub(super) fn finish_call(&mut self, finished: FinishedCall) {
+        let FinishedCall { call, reply, started, after, shares } = finished;
         let Some(call) = call else {
             if let Err(error) = reply {
                 tracing::debug!(%error.message, "failed to end a session");
@@ -160,12 +162,12 @@ impl Pump<'_> {
             let mut reply = reply;
             // If the session is already watched, events before its new start may not be shown yet.
             if let (Ok(Reply::Started { after, .. }), Some(shown)) =
-                (&mut reply, self.follows.shown(&id))
+                (&mut reply, self.watched.shown(&id))
             {
                 *after = shown.min(*after);
             }
             if let Closing::Finish { .. } = self.terms.closing {
-                self.own.insert(id.clone(), handle.clone());
+                self.own_sessions.insert(id.clone(), handle.clone());
             }
             self.front.on_reply(call, reply, &mut self.out);
             if self.is_stopping {
@@ -176,7 +178,7 @@ impl Pump<'_> {
             return;
         }
         if shares.is_some() {
-            self.paged = shares;
+            self.page_shares = shares;
             let size = match &reply {
                 Ok(Reply::Events { events, .. }) => events.get().len(),
                 Ok(_) | Err(_) => 0,
@@ -184,8 +186,8 @@ impl Pump<'_> {
             return blocking_if_long(size, || self.front.on_reply(call, reply, &mut self.out));
         }
         match after {
-            Some((session, until)) if self.follows.shown(&session).is_some_and(|at| at < until) => {
-                self.held.push(Held { session, until, call, reply });
+            Some((session, until)) if self.watched.shown(&session).is_some_and(|at| at < until) => {
+                self.delayed.push(DelayedReply { session, until, call, reply });
             }
             Some(_) | None => self.front.on_reply(call, reply, &mut self.out),
         }

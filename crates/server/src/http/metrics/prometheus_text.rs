@@ -3,23 +3,23 @@
 use std::fmt::{Display, Write as _};
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Kind {
+pub(super) enum MetricKind {
     Counter,
     Gauge,
 }
 
 #[derive(Default)]
-pub(super) struct Page {
+pub(super) struct PrometheusText {
     text: String,
     name: &'static str,
 }
 
-impl Page {
+impl PrometheusText {
     /// Starts a family; the samples that follow belong to it.
-    pub(super) fn family(&mut self, name: &'static str, kind: Kind, help: &str) {
+    pub(super) fn family(&mut self, name: &'static str, kind: MetricKind, help: &str) {
         let kind = match kind {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
+            MetricKind::Counter => "counter",
+            MetricKind::Gauge => "gauge",
         };
         self.head(name, kind, help);
     }
@@ -27,7 +27,7 @@ impl Page {
     pub(super) fn single(
         &mut self,
         name: &'static str,
-        kind: Kind,
+        kind: MetricKind,
         help: &str,
         value: impl Display,
     ) {
@@ -57,7 +57,7 @@ impl Page {
         self.line("_count", &[], count);
     }
 
-    pub(super) fn text(self) -> String {
+    pub(super) fn into_text(self) -> String {
         self.text
     }
 
@@ -69,8 +69,8 @@ impl Page {
 
     fn line(&mut self, suffix: &str, labels: &[(&str, &str)], value: impl Display) {
         let _ = write!(self.text, "{}{suffix}", self.name);
-        for (place, (label, value)) in labels.iter().enumerate() {
-            let _ = write!(self.text, "{}{label}=\"", if place == 0 { '{' } else { ',' });
+        for (index, (label, value)) in labels.iter().enumerate() {
+            let _ = write!(self.text, "{}{label}=\"", if index == 0 { '{' } else { ',' });
             for character in value.chars() {
                 match character {
                     '\\' => self.text.push_str("\\\\"),
@@ -94,17 +94,17 @@ mod tests {
 
     #[test]
     fn labels_cannot_break_out_of_their_line() {
-        let mut page = Page::default();
-        page.family("x", Kind::Gauge, "X.");
-        page.sample(&[("a", "\"\\\n}"), ("b", "c")], 1.5);
+        let mut metrics = PrometheusText::default();
+        metrics.family("x", MetricKind::Gauge, "X.");
+        metrics.sample(&[("a", "\"\\\n}"), ("b", "c")], 1.5);
         let expected = "# HELP x X.\n# TYPE x gauge\nx{a=\"\\\"\\\\\\n}\",b=\"c\"} 1.5\n";
-        assert_eq!(page.text(), expected);
+        assert_eq!(metrics.into_text(), expected);
     }
 
     #[test]
     fn a_histogram_ends_with_all() {
-        let mut page = Page::default();
-        page.histogram(
+        let mut metrics = PrometheusText::default();
+        metrics.histogram(
             "t_seconds",
             "T.",
             (vec![(50_000, 1), (1_000_000_000, 2)], 3, 2_500_000_000),
@@ -113,6 +113,6 @@ mod tests {
         let expected = "# HELP t_seconds T.\n# TYPE t_seconds histogram\n\
             t_seconds_bucket{le=\"0.00005\"} 1\nt_seconds_bucket{le=\"1\"} 2\n\
             t_seconds_bucket{le=\"+Inf\"} 3\nt_seconds_sum 2.5\nt_seconds_count 3\n";
-        assert_eq!(page.text(), expected);
+        assert_eq!(metrics.into_text(), expected);
     }
 }
