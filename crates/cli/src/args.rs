@@ -1,4 +1,4 @@
-//! The command line: verbs, options and their help.
+//! The command line: commands, options and their help.
 
 mod client;
 mod help;
@@ -8,6 +8,7 @@ mod server;
 mod verbs;
 
 use std::ffi::OsString;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use agentwire_dialects::programs;
@@ -20,13 +21,13 @@ use serde::Deserialize;
 
 pub(crate) use self::client::{At, Interrupt, Permit, PermitVerb, Send, Stop};
 use self::client::{INTERRUPT_HELP, PERMIT_HELP, SEND_HELP, STOP_HELP};
-pub(crate) use self::help::{command, suggest};
+pub(crate) use self::help::{GROUPS, command, explain, unbroken};
 pub(crate) use self::models::ModelServer;
 use self::models::model_server_help;
 use self::run::{ATTACH_HELP, LOGS_HELP, RUN_HELP};
 pub(crate) use self::run::{Attach, Format, Logs, Run};
 pub(crate) use self::server::{Auth, Serve, Token, TokenVerb, Trust, TrustVerb};
-use self::server::{SERVE_HELP, TOKEN_HELP};
+use self::server::{SERVE_HELP, TOKEN_HELP, TRUST_HELP};
 use self::verbs::{
     AGENTS_HELP, DOCTOR_HELP, EXPORT_HELP, LS_HELP, PRUNE_HELP, SHOW_HELP, WAIT_HELP,
 };
@@ -41,8 +42,8 @@ pub(crate) use self::verbs::{
     version,
     arg_required_else_help = true,
     disable_help_subcommand = true,
-    subcommand_value_name = "VERB",
-    max_term_width = 100
+    max_term_width = 100,
+    after_long_help = HELP
 )]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -52,10 +53,10 @@ pub(crate) struct Args {
     pub(crate) verb: Verb,
 }
 
-/// The heading of the options of every verb.
+/// The heading of the options of every command.
 const GLOBAL: &str = "Global options";
 
-/// Options of every verb.
+/// Options of every command.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = GLOBAL)]
 pub(crate) struct Global {
@@ -148,7 +149,7 @@ pub(crate) enum Verb {
     ///
     /// On a terminal, `run` shows text, tools, diffs and cost, and asks you for permissions. In a
     /// pipe, stdout carries the answer and nothing else. Without a terminal to ask on, requests are
-    /// denied, and stderr says so.
+    /// denied, and stderr says so. What you pipe into `run` follows the prompt, after a blank line.
     #[command(after_long_help = RUN_HELP)]
     Run(Box<Run>),
     /// Attach to a session: replay it, follow it live, answer its requests
@@ -205,7 +206,7 @@ pub(crate) enum Verb {
     /// Delete old sessions
     #[command(after_long_help = PRUNE_HELP)]
     Prune(Prune),
-    /// List installed agents
+    /// List agents: version, tested, signed in
     #[command(after_long_help = AGENTS_HELP)]
     Agents(Agents),
     /// Check the installation and suggest fixes
@@ -221,12 +222,17 @@ pub(crate) enum Verb {
     #[command(after_long_help = TOKEN_HELP)]
     Token(Token),
     /// List and revoke trusted project directories
+    #[command(after_long_help = TRUST_HELP)]
     Trust(Trust),
     /// Drop-in replacement for the `claude` program, with any agent
     ///
     /// Accepts claude's flags (`agentwire claude --help` lists them) and speaks its stream-json, so
     /// that the official SDKs work with every agent. A link named `claude` to agentwire does the same.
-    #[command(disable_help_flag = true, disable_version_flag = true)]
+    #[command(
+        disable_help_flag = true,
+        disable_version_flag = true,
+        after_long_help = CLAUDE_HELP
+    )]
     Claude(Claude),
     /// Serve the unified protocol on stdin and stdout
     ///
@@ -260,8 +266,10 @@ pub(crate) enum Verb {
     #[command(disable_help_flag = true)]
     DemoAgent(DemoAgent),
     /// Print JSON Schemas and the OpenAPI document
+    #[command(after_long_help = SCHEMA_HELP)]
     Schema(Schema),
-    /// Print help for a verb
+    /// Print help for a command
+    #[command(hide = true)]
     Help(Help),
     /// Print a shell completion script
     #[command(after_long_help = COMPLETIONS_HELP)]
@@ -423,8 +431,8 @@ pub(crate) enum SchemaOf {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Help {
-    /// Verb, such as `run` or `permit allow` [default: the program's own help]
-    #[arg(value_name = "VERB")]
+    /// Command, such as `run` or `permit allow` [default: the program's own help]
+    #[arg(value_name = "COMMAND")]
     pub(crate) verb: Vec<String>,
 }
 
@@ -437,14 +445,62 @@ pub(crate) struct Completions {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ManPages {
-    /// Verb whose page to print [default: the program's own page]
-    #[arg(value_name = "VERB", conflicts_with = "output")]
-    pub(crate) verb: Option<String>,
+    /// Command whose page to print, such as `run` or `permit allow` [default: the program's own page]
+    #[arg(value_name = "COMMAND", conflicts_with = "output")]
+    pub(crate) verb: Vec<String>,
 
     /// Write all pages into this directory
     #[arg(long, short, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
 }
+
+/// Parses a whole number and names the range if it is not one.
+fn whole(text: &str, from: u64, to: u64) -> Result<u64, String> {
+    let number = text.parse().ok().filter(|number| (from..=to).contains(number));
+    number.ok_or_else(|| match to {
+        u64::MAX => format!("expected a whole number, {from} or more"),
+        to => format!("expected a whole number from {from} to {to}"),
+    })
+}
+
+fn any_number(text: &str) -> Result<u64, String> {
+    whole(text, 0, u64::MAX)
+}
+
+fn any_size(text: &str) -> Result<usize, String> {
+    whole(text, 0, u64::MAX).map(|number| usize::try_from(number).unwrap_or(usize::MAX))
+}
+
+fn positive_size(text: &str) -> Result<NonZeroUsize, String> {
+    let number = whole(text, 1, u64::MAX)?;
+    let number = usize::try_from(number).unwrap_or(usize::MAX);
+    Ok(NonZeroUsize::new(number).unwrap_or(NonZeroUsize::MIN))
+}
+
+fn port(text: &str) -> Result<u16, String> {
+    let number = whole(text, 0, u16::MAX.into())?;
+    Ok(u16::try_from(number).unwrap_or(u16::MAX))
+}
+
+const HELP: &str = "\
+Examples:
+  agentwire run -a demo                      # a tour: no key, no network
+  agentwire run 'Fix the failing test'       # the first of claude, codex, gemini that is installed
+  agentwire doctor                           # checks the installation
+  agentwire serve --open                     # sessions in your browser";
+
+const SCHEMA_HELP: &str = "\
+Examples:
+  agentwire schema event > event.schema.json
+  agentwire schema openapi > openapi.json
+  agentwire schema config > config.schema.json    # for your editor's checks of config.toml";
+
+const CLAUDE_HELP: &str = r#"Examples:
+  agentwire claude -p 'Say hi'
+  AGENTWIRE_AGENT=codex agentwire claude -p 'Say hi' --output-format json
+  mkdir -p ~/bin && ln -s "$(command -v agentwire)" ~/bin/claude
+
+`agentwire claude --help` lists the flags. Reference: docs/claude-drop-in.md"#;
 
 const UNIFIED_HELP: &str = r#"Try it:
   echo '{"id":1,"command":"start","agentType":"demo","prompt":"/say hello"}' | agentwire unified
@@ -455,7 +511,8 @@ finish, settle, configure, query and rewind. A frame gets {"id","reply":…} or
 Reference: docs/protocols/unified.md"#;
 
 const RPC_HELP: &str = r#"Try it:
-  echo '{"jsonrpc":"2.0","id":1,"method":"run","params":{"agent":"demo","prompt":"/say hello"}}' | agentwire rpc
+  echo '{"jsonrpc":"2.0","id":1,"method":"run","params":{"agent":"demo","prompt":"/say hi"}}' |
+    agentwire rpc
 
 The reply is the turn's result. Before it come notifications: "message" (assistant, user, system,
 result), "request" (answer it with request/settle), and "event" if you set "events": true.
@@ -464,7 +521,8 @@ session/events, session/attach, session/configure, request/settle, query, contro
 Sessions run until you kill them or stdin ends. Reference: docs/protocols/jsonrpc.md"#;
 
 const BACKEND_HELP: &str = r#"Try it:
-  echo '{"type":"session.create","id":"1","payload":{"prompt":"/say hello","cwd":".","agent":"demo"}}' | agentwire backend
+  echo '{"type":"session.create","id":"1","payload":{"prompt":"/say hi","agent":"demo"}}' |
+    agentwire backend
 
 In: session.create, session.send, session.interrupt, session.kill, callback.response, query.call.
 Out: session.created, sdk.message, callback.request, query.result, session.interrupted,
@@ -479,15 +537,17 @@ Examples:
   codex exec --json 'Say hi' </dev/null | agentwire translate --from codex --profile core
   agentwire translate --from gemini recorded.jsonl --summary > events.jsonl
   agentwire translate recorded.jsonl | jq -rj 'select(.type==\"textChunk\").content'
-  agentwire translate --from codex --to claude recorded.jsonl | jq -r 'select(.type==\"result\").result'
+  agentwire translate --from codex --to claude recorded.jsonl |
+    jq -r 'select(.type==\"result\").result'
 
 Exit code: 0 for any input; 1 if reading or writing fails; 2 for wrong arguments.";
 
 const PLAY_HELP: &str = "\
 Examples:
   agentwire play agent.jsonl | agentwire translate
-  AGENTWIRE_CODEX_BIN=./recorded-codex agentwire run -a codex 'Say hi'
-    where recorded-codex is a script: exec agentwire play codex.jsonl
+  printf '#!/bin/sh\\nexec agentwire play %s\\n' \"$PWD/codex.jsonl\" > fake-codex
+  chmod +x fake-codex
+  AGENTWIRE_CODEX_BIN=$PWD/fake-codex agentwire run -a codex -C ~/project 'Say hi'
 
 A last line {\"dir\":\"exit\",\"code\":N} means that the recorded agent exited by itself. Otherwise `play` \
 exits when its client does.
@@ -503,4 +563,5 @@ const MAN_HELP: &str = "\
 Examples:
   agentwire man | man -l -
   agentwire man run | man -l -
+  agentwire man permit allow | man -l -
   agentwire man -o ~/.local/share/man/man1";

@@ -1,10 +1,11 @@
-//! Opens the engine for a verb.
+//! Opens the engine for a command.
 
 use std::io;
 use std::path::Path;
 
 use agentwire_dialects::program::{DefaultCommand, Program};
 use agentwire_dialects::programs;
+use agentwire_protocol::shell::quoted;
 use agentwire_protocol::{AgentType, ErrorCode, GatewayError};
 use agentwire_sessions::process::ContainmentChoice;
 use agentwire_sessions::{Hub, Settings, process};
@@ -47,12 +48,21 @@ pub(crate) fn built_in() -> AgentType {
 /// The first installed agent, else the built-in one. The fallback prints a note, because its
 /// answers must not be taken for a model's. `other` names the way to choose another agent.
 pub(crate) fn installed_or_built_in(settings: &Settings, other: &str) -> AgentType {
+    fall_back(settings, "using the built-in", other)
+}
+
+/// The same for a front, whose sessions may name their agents.
+pub(crate) fn default_of_front(settings: &Settings) -> AgentType {
+    fall_back(settings, "sessions that name no agent use the built-in", "AGENTWIRE_AGENT")
+}
+
+fn fall_back(settings: &Settings, what: &str, other: &str) -> AgentType {
     installed(settings).unwrap_or_else(|| {
         let candidates = programs().iter().filter(|known| known.is_candidate);
         let names: Vec<&str> = candidates.map(|known| known.agent.as_str()).collect();
         let (names, agent) = (names.join(", "), built_in());
         print::note(&format!(
-            "agentwire: no agent is installed (looked for {names}); using the built-in {agent} agent; \
+            "agentwire: no agent is installed (looked for {names}); {what} {agent} agent; \
              choose another with {other}",
         ));
         agent
@@ -62,10 +72,7 @@ pub(crate) fn installed_or_built_in(settings: &Settings, other: &str) -> AgentTy
 /// Opens the engine. This process becomes the reaper of what agents leave behind, and hides its
 /// memory from them. If the system refuses either, the keepers still contain the agents.
 pub(crate) async fn hub(loaded: Loaded) -> Result<Hub, GatewayError> {
-    loaded
-        .engine
-        .check_data_dir()
-        .map_err(|error| GatewayError::new(ErrorCode::Forbidden, error.to_string()))?;
+    check_data_dir(&loaded.engine)?;
     if loaded.engine.keeper.is_some() {
         let _ = process::become_subreaper();
         let _ = process::hide_memory();
@@ -73,7 +80,38 @@ pub(crate) async fn hub(loaded: Loaded) -> Result<Hub, GatewayError> {
     Hub::open(loaded.engine).await
 }
 
-/// The runtime for verbs that run no sessions.
+/// Refuses a data directory that is not ours alone, or cannot be used.
+pub(crate) fn check_data_dir(settings: &Settings) -> Result<(), GatewayError> {
+    settings.check_data_dir().map_err(|error| unusable(settings, &error))
+}
+
+/// The same; creates it if there is none.
+pub(crate) fn make_data_dir(settings: &Settings) -> Result<(), GatewayError> {
+    settings.make_data_dir().map_err(|error| unusable(settings, &error))
+}
+
+/// The system's own errors name neither the directory nor a fix.
+fn unusable(settings: &Settings, error: &io::Error) -> GatewayError {
+    let message = match error.raw_os_error() {
+        None => error.to_string(),
+        Some(_) => {
+            let directory = settings.data_dir.display().to_string();
+            let fix = match error.kind() {
+                io::ErrorKind::PermissionDenied if settings.data_dir.is_dir() => {
+                    format!("run `chmod 700 {}`, or ", quoted(&directory))
+                }
+                _ => String::new(),
+            };
+            format!(
+                "failed to use the data directory {directory}: {error}; {fix}choose another with \
+                 --data-dir or AGENTWIRE_DATA_DIR"
+            )
+        }
+    };
+    GatewayError::new(ErrorCode::Forbidden, message)
+}
+
+/// The runtime for commands that run no sessions.
 pub(crate) fn small() -> io::Result<Runtime> {
     Builder::new_current_thread().enable_all().build()
 }

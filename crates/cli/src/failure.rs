@@ -1,4 +1,4 @@
-//! Why a verb failed, and the exit code that says so.
+//! Why a command failed, and the exit code that says so.
 
 use std::io;
 

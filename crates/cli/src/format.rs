@@ -10,7 +10,7 @@ use crate::print;
 use crate::view::layout::{self, Ink};
 pub(crate) use crate::view::numbers::dollars;
 
-/// Shown length of a session id. Every verb accepts such a prefix.
+/// Shown length of a session id. Every command accepts such a prefix.
 const SHORT_ID: usize = 8;
 
 /// Colours for stdout, if it should have any.

@@ -46,7 +46,10 @@ pub fn main() -> ExitCode {
         log(&global);
         return ended(commands::claude::run(&global, flags.into_iter()));
     }
-    let args = parse(std::env::args_os());
+    let args = match parse(std::env::args_os()) {
+        Ok(args) => args,
+        Err(code) => return code,
+    };
     // The server takes its log settings from its configuration as well.
     if !matches!(args.verb, Verb::Serve(_)) {
         log(&args.global);
@@ -54,11 +57,16 @@ pub fn main() -> ExitCode {
     ended(run(args))
 }
 
-/// Exits with clap's message if the arguments are wrong, or ask for help.
-fn parse(words: impl Iterator<Item = OsString>) -> Args {
-    let matches = args::command().try_get_matches_from(words);
+/// Reads the arguments. If they are wrong or ask for help, prints clap's message.
+fn parse(words: impl Iterator<Item = OsString>) -> Result<Args, ExitCode> {
+    let words: Vec<OsString> = words.collect();
+    let matches = args::command().try_get_matches_from(&words);
     let args = matches.and_then(|matches| Args::from_arg_matches(&matches));
-    args.unwrap_or_else(|error| args::suggest(error).exit())
+    args.map_err(|error| {
+        let error = args::explain(error, &words);
+        print::refusal(&error);
+        u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
+    })
 }
 
 fn run(args: Args) -> Result<ExitCode, Failure> {
@@ -96,7 +104,10 @@ fn run(args: Args) -> Result<ExitCode, Failure> {
         Verb::Help(help) => {
             let words = help.verb.into_iter().map(OsString::from);
             let words = std::iter::once("agentwire".into()).chain(words);
-            run(parse(words.chain(["--help".into()])))
+            match parse(words.chain(["--help".into()])) {
+                Ok(args) => run(args),
+                Err(code) => Ok(code),
+            }
         }
     }
 }
@@ -120,7 +131,7 @@ fn ended(result: Result<ExitCode, Failure>) -> ExitCode {
     }
 }
 
-/// The exit code of an internal verb.
+/// The exit code of an internal command.
 fn small(result: Result<(), String>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -7,7 +7,7 @@ use std::io::{self, IsTerminal as _, StdoutLock, Write as _};
 use serde::Serialize;
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::args::{LogFormat, LogLevel};
+use crate::args::{self, LogFormat, LogLevel};
 use crate::format;
 use crate::view::layout;
 
@@ -74,6 +74,16 @@ pub(crate) fn error(message: &str) {
     note(&format!("agentwire: {message}"));
 }
 
+/// Clap's message: help, the version, or what is wrong with the arguments.
+pub(crate) fn refusal(error: &clap::Error) {
+    let page = args::unbroken(&error.render().ansi().to_string());
+    // A reader that is gone does not matter.
+    let _ = match error.use_stderr() {
+        true => anstream::stderr().write_all(page.replace("subcommand", "command").as_bytes()),
+        false => anstream::stdout().write_all(page.as_bytes()),
+    };
+}
+
 /// A confirmation, on a terminal only; programs have the exit code.
 pub(crate) fn done(message: &str) {
     if io::stderr().is_terminal() {
@@ -96,6 +106,30 @@ pub(crate) fn json(answer: &impl Serialize) -> io::Result<()> {
         true => writeln!(stdout(), "{}", layout::as_json(&text)),
         false => writeln!(stdout(), "{text}"),
     }
+}
+
+/// Rows for people: aligned, with a header on a terminal.
+pub(crate) fn table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> io::Result<()> {
+    let stdout = io::stdout();
+    let has_head = stdout.is_terminal();
+    let head = has_head.then(|| head.map(str::to_owned));
+    let mut widths = [0; N];
+    for row in head.iter().chain(rows) {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(format::width(cell));
+        }
+    }
+    let mut out = stdout.lock();
+    for (number, row) in head.iter().chain(rows).enumerate() {
+        let cells = row.iter().zip(widths).map(|(cell, width)| format::pad(cell, width));
+        let line = cells.collect::<Vec<_>>().join("  ");
+        let line = line.trim_end();
+        match has_head && number == 0 {
+            true => writeln!(out, "{}", format::Paint::stdout().dim(line))?,
+            false => writeln!(out, "{line}")?,
+        }
+    }
+    Ok(())
 }
 
 /// Asks for confirmation; `None` without a terminal.

@@ -1,4 +1,4 @@
-//! The server that a verb talks to: a named one, or the one on this machine.
+//! The server that a command talks to: a named one, or the one on this machine.
 
 use std::path::Path;
 

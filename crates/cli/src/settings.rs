@@ -50,6 +50,22 @@ pub(crate) fn load_without_file(global: &Global) -> Result<Loaded, GatewayError>
     resolve(File::default(), None, global, environment)
 }
 
+/// The settings without agentwire's own variables, for `doctor`.
+pub(crate) fn load_without_variables(global: &Global) -> Result<Loaded, GatewayError> {
+    let (file, path) = read(global, foreign)?;
+    resolve(file, path, global, foreign)
+}
+
+/// The settings with neither, for `doctor`.
+pub(crate) fn load_defaults(global: &Global) -> Result<Loaded, GatewayError> {
+    resolve(File::default(), None, global, foreign)
+}
+
+/// The environment without agentwire's own variables.
+fn foreign(name: &str) -> Option<OsString> {
+    if name.starts_with("XDG_") { environment(name) } else { None }
+}
+
 fn environment(name: &str) -> Option<OsString> {
     std::env::var_os(name)
 }

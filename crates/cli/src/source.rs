@@ -1,5 +1,5 @@
-//! Where a verb finds sessions: in the log on this machine, whichever process runs them, or at a
-//! server. The verbs do not know which.
+//! Where a command finds sessions: in the log on this machine, whichever process runs them, or at a
+//! server. The commands do not know which.
 
 mod control;
 mod events;

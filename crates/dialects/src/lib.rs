@@ -88,9 +88,17 @@ pub fn driver(
     agent: AgentType,
     name: Option<&str>,
 ) -> Result<&'static dyn AgentDialect, GatewayError> {
+    named_driver(agent, name).map(|(_, dialect)| dialect)
+}
+
+/// The same, with its name as users write it. The name of its dialect may be another one.
+pub fn named_driver(
+    agent: AgentType,
+    name: Option<&str>,
+) -> Result<(&'static str, &'static dyn AgentDialect), GatewayError> {
     let mut drivers = program(agent).drivers.iter();
     let found = drivers.find(|(driver, _)| name.is_none_or(|name| name == *driver));
-    found.map(|(_, dialect)| *dialect).ok_or_else(|| {
+    found.copied().ok_or_else(|| {
         let what = format!("the driver {}", name.unwrap_or_default());
         GatewayError::unsupported(agent.as_str(), &what)
     })

@@ -221,7 +221,15 @@ impl SessionRequest {
             fields.remove("fork");
         }
         let json = Json::of(&fields);
-        let request: Self = strict::whole(&json).map_err(invalid)?;
+        let request: Self = strict::whole(&json).map_err(|why| {
+            let is_misplaced = |name: &&String| {
+                SessionConfig::FIELDS.contains(&name.as_str()) && why.ends_with(&format!(" {name}"))
+            };
+            match fields.keys().find(is_misplaced) {
+                Some(name) => invalid(format!("{why}; did you mean config.{name}?")),
+                None => invalid(why),
+            }
+        })?;
         // `whole` ignores unknown fields that are empty, so the names are checked too.
         let given: GivenConfig = strict::read(json.get()).map_err(invalid)?;
         let given = given.config.unwrap_or_default();

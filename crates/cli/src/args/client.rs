@@ -1,4 +1,4 @@
-//! Verbs that send commands to sessions, and the options that choose a server.
+//! The commands for running sessions, and the options that choose a server.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,8 @@ pub(crate) struct At {
     #[arg(long, value_name = "URL", env = "AGENTWIRE_URL", hide_env_values = true)]
     pub(crate) url: Option<String>,
 
-    /// File with the access token [default: AGENTWIRE_TOKEN, else the local server's token]
+    /// File with the access token [default: AGENTWIRE_TOKEN, else, without a
+    /// URL, the token of this machine's server]
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
 
@@ -29,7 +30,7 @@ pub(crate) struct Send {
     #[arg(value_name = "ID")]
     pub(crate) session: String,
 
-    /// Prompt; `-` or nothing reads it from stdin
+    /// Prompt; `-` or a pipe reads stdin
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
 
@@ -66,7 +67,6 @@ pub(crate) struct Stop {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(subcommand_value_name = "VERB")]
 pub(crate) struct Permit {
     #[command(subcommand)]
     pub(crate) verb: PermitVerb,
@@ -75,6 +75,7 @@ pub(crate) struct Permit {
 #[derive(Debug, Subcommand)]
 pub(crate) enum PermitVerb {
     /// List pending requests, oldest first
+    #[command(after_long_help = LS_HELP)]
     Ls {
         /// Print JSON: {"requests":[…]}
         #[arg(long)]
@@ -84,6 +85,7 @@ pub(crate) enum PermitVerb {
         at: At,
     },
     /// Allow a tool call
+    #[command(after_long_help = ALLOW_HELP)]
     Allow {
         /// Request id, as shown by `permit ls`
         #[arg(value_name = "RID")]
@@ -101,6 +103,7 @@ pub(crate) enum PermitVerb {
         at: At,
     },
     /// Deny a tool call or decline a question
+    #[command(after_long_help = DENY_HELP)]
     Deny {
         /// Request id, as shown by `permit ls`
         #[arg(value_name = "RID")]
@@ -114,6 +117,7 @@ pub(crate) enum PermitVerb {
         at: At,
     },
     /// Answer a question
+    #[command(after_long_help = ANSWER_HELP)]
     Answer {
         /// Request id, as shown by `permit ls`
         #[arg(value_name = "RID")]
@@ -169,7 +173,8 @@ Exit code: 0 accepted; 2 no such session; 1 any other failure. With --wait, as f
 pub(super) const INTERRUPT_HELP: &str = "\
 Examples:
   agentwire interrupt 1a2b
-  agentwire ls --json | jq -r '.sessions[] | select(.state==\"working\").id' | xargs agentwire interrupt
+  agentwire ls --json | jq -r '.sessions[] | select(.state==\"working\").id' |
+    xargs agentwire interrupt
 
 Pending requests of the turn are denied. The session stays open for the next prompt.";
 
@@ -179,6 +184,28 @@ Examples:
 
 Returns when the sessions have ended. Nothing is deleted: `agentwire send` or `agentwire run --resume` \
 resumes a session. Stopping an ended session is not an error.";
+
+const LS_HELP: &str = "\
+Examples:
+  agentwire permit ls
+  agentwire permit ls --json | jq -r '.requests[].requestId'";
+
+const ALLOW_HELP: &str = "\
+Examples:
+  agentwire permit allow 7f3c
+  agentwire permit allow 7f3c --input '{\"command\":\"ls -l\"}'
+  agentwire permit allow 7f3c --remember session";
+
+const DENY_HELP: &str = "\
+Examples:
+  agentwire permit deny 7f3c
+  agentwire permit deny 7f3c --message 'Not on this machine'";
+
+const ANSWER_HELP: &str = "\
+Examples:
+  agentwire permit answer 9e01 2                     # the second option
+  agentwire permit answer 9e01 Green 'as you like'   # two questions
+  agentwire permit answer 9e01 1,3                   # multiple choice";
 
 pub(super) const PERMIT_HELP: &str = "\
 Examples:

@@ -5,11 +5,12 @@ use agentwire_protocol::{AgentType, ApprovalMode, SandboxMode};
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
-use super::{At, ProfileArg};
+use super::{At, ProfileArg, any_number, whole};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Run {
-    /// Agent to run [default: AGENTWIRE_AGENT, else the settings, else the first installed]
+    /// Agent to run [default: AGENTWIRE_AGENT, else the settings, else the first installed, else
+    /// demo]
     #[arg(short, long, value_parser = agents())]
     pub(crate) agent: Option<AgentType>,
 
@@ -21,7 +22,7 @@ pub(crate) struct Run {
     #[arg(short, long)]
     pub(crate) model: Option<String>,
 
-    /// When to ask before a tool runs
+    /// When to ask before a tool runs [default: the settings, else ask]
     #[arg(long, value_enum, value_name = "MODE")]
     pub(crate) approval: Option<ApprovalArg>,
 
@@ -38,7 +39,7 @@ pub(crate) struct Run {
     pub(crate) driver: Option<String>,
 
     /// Maximum number of model calls per turn
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", value_parser = turns)]
     pub(crate) max_turns: Option<u32>,
 
     /// Maximum cost in US dollars
@@ -75,7 +76,7 @@ pub(crate) struct Run {
     )]
     pub(crate) profile: ProfileArg,
 
-    /// Prompt; `-` reads it from stdin
+    /// Prompt; `-` or a pipe reads stdin; without one, a terminal asks for it
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
 }
@@ -129,7 +130,7 @@ pub(crate) struct Logs {
     pub(crate) profile: ProfileArg,
 
     /// Only print events after this one
-    #[arg(long, value_name = "SEQ", default_value_t = 0)]
+    #[arg(long, value_name = "SEQ", default_value_t = 0, value_parser = any_number)]
     pub(crate) after: u64,
 
     /// Print the agent's stdout, byte for byte
@@ -164,7 +165,7 @@ pub(crate) enum ApprovalArg {
     AskDangerous,
     /// Allow file edits in the project; ask before the rest
     AutoEdit,
-    /// Allow every tool; questions to you still ask
+    /// Allow every tool; you still get the agent's questions
     AutoAll,
 }
 
@@ -203,6 +204,10 @@ impl From<SandboxArg> for SandboxMode {
     }
 }
 
+fn turns(text: &str) -> Result<u32, String> {
+    Ok(u32::try_from(whole(text, 1, 1000)?).unwrap_or(u32::MAX))
+}
+
 fn dollars(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(amount) if amount.is_finite() && amount > 0.0 => Ok(amount),
@@ -212,18 +217,21 @@ fn dollars(text: &str) -> Result<f64, String> {
 
 pub(super) const RUN_HELP: &str = "\
 Examples:
-  agentwire run -a demo                           a tour: no key, no network
+  agentwire run -a demo                           # a tour: no key, no network
   agentwire run 'Why does the build fail?'
   agentwire run -a codex -C ~/project --approval autoEdit 'Fix the failing test'
-  git diff | agentwire run --system 'Review this diff.' > review.md
+  git diff | agentwire run 'Review this diff.' > review.md
   agentwire run --allow Read --allow 'Bash(git status)' 'What changed?'
   agentwire run --format jsonl 'Say hi' | jq -r .type
   agentwire run --resume 1a2b 'Now add a test'
-  agentwire run --trust 'Run the checks'          uses the project's hooks and MCP servers
+  agentwire run --trust 'Run the checks'          # uses the project's hooks and MCP servers
   agentwire run -- '-x is not a flag here'
 
 Keys at a permission request: y allow, a allow this same call for the rest of the session, n deny, d deny with a \
 message, i interrupt. Ctrl-C interrupts the turn; twice stops the session; three times quits at once.
+stdin: with a prompt, a pipe or a file on stdin is read to its end and follows the prompt after a \
+blank line. If a pipe stays silent for 3 s, `run` goes on without it and says so. In a shell loop that \
+reads from stdin, add </dev/null.
 Text output shows the agent's control characters escaped; `--format jsonl` prints them unchanged.
 
 Exit code: 0 done; 1 the turn failed; 2 wrong arguments; 3 the agent is not available; 4 a request was \
@@ -245,9 +253,9 @@ Exit code: 0 the session ended; 1 its last turn failed; 2 no such session; 130 d
 pub(super) const LOGS_HELP: &str = "\
 Examples:
   agentwire logs 1a2b
-  agentwire logs -f 1a2b                          until the session ends
+  agentwire logs -f 1a2b                          # until the session ends
   agentwire logs --format jsonl --after 40 1a2b | jq .type
-  agentwire logs --native 1a2b > recorded.jsonl   what the agent wrote, byte for byte
+  agentwire logs --native 1a2b > recorded.jsonl   # what the agent wrote, byte for byte
   AGENTWIRE_URL=https://agents.example agentwire logs -f 1a2b
 
 With a server, -f reconnects and continues where it was if the connection breaks or the server restarts.";

@@ -1,20 +1,22 @@
 //! `serve`, `token` and `trust`.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use agentwire_server::tokens::Scope;
 use clap::{Subcommand, ValueEnum};
 
+use super::positive_size;
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct Serve {
     /// Address of the HTTP API and page; port 0 picks a free port [default: 127.0.0.1:8080]
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = address)]
     pub(crate) http: Option<SocketAddr>,
 
     /// Address of the insights protocol; port 0 picks a free port [default: 127.0.0.1:8765]
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = address)]
     pub(crate) insights: Option<SocketAddr>,
 
     /// Whether clients need a token; `off` is accepted on loopback only
@@ -38,7 +40,7 @@ pub(crate) struct Serve {
     pub(crate) public_url: Option<String>,
 
     /// Maximum number of connections [default: 4096]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = positive_size)]
     pub(crate) max_connections: Option<NonZeroUsize>,
 
     /// Open the page in your browser, signed in
@@ -59,7 +61,6 @@ pub(crate) enum Auth {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(subcommand_value_name = "VERB")]
 pub(crate) struct Token {
     #[command(subcommand)]
     pub(crate) verb: TokenVerb,
@@ -68,8 +69,10 @@ pub(crate) struct Token {
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenVerb {
     /// Print the operator's token
+    #[command(after_long_help = SHOW_HELP)]
     Show,
     /// Create a token and print it once
+    #[command(after_long_help = CREATE_HELP)]
     Create {
         /// What the token allows
         #[arg(long, value_enum)]
@@ -79,12 +82,14 @@ pub(crate) enum TokenVerb {
         name: String,
     },
     /// List tokens (secrets are not shown)
+    #[command(after_long_help = TOKEN_LS_HELP)]
     Ls {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
     /// Revoke a token
+    #[command(after_long_help = REVOKE_HELP)]
     Revoke {
         /// Token id, as shown by `token ls`
         id: String,
@@ -92,7 +97,6 @@ pub(crate) enum TokenVerb {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(subcommand_value_name = "VERB")]
 pub(crate) struct Trust {
     #[command(subcommand)]
     pub(crate) verb: TrustVerb,
@@ -101,12 +105,14 @@ pub(crate) struct Trust {
 #[derive(Debug, Subcommand)]
 pub(crate) enum TrustVerb {
     /// List trusted directories and their agents
+    #[command(after_long_help = TRUST_LS_HELP)]
     Ls {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
     /// Stop trusting a directory, for every agent
+    #[command(after_long_help = DISTRUST_HELP)]
     Revoke {
         /// Directory
         #[arg(value_name = "DIR")]
@@ -137,15 +143,28 @@ impl From<ScopeArg> for Scope {
     }
 }
 
+/// An address; without a host, or with `localhost`, on this machine only.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    if let Ok(address) = text.parse() {
+        return Ok(address);
+    }
+    let port = text.strip_prefix("localhost:").or_else(|| text.strip_prefix(':')).unwrap_or(text);
+    let port: u16 =
+        port.parse().map_err(|_| "expected IP:PORT, such as 127.0.0.1:8080".to_owned())?;
+    Ok((Ipv4Addr::LOCALHOST, port).into())
+}
+
 pub(super) const SERVE_HELP: &str = r#"Try it:
   agentwire serve &
   TOKEN=$(agentwire token show)
-  curl -s -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' \
+  curl -s --retry 9 --retry-connrefused \
+    -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' \
     -d '{"agentType":"demo","prompt":"/say hello"}' http://127.0.0.1:8080/v1/sessions
   curl -s -H "Authorization: Bearer $TOKEN" http://127.0.0.1:8080/v1/sessions
 
 Beyond this machine, TLS is required:
-  agentwire serve --http 0.0.0.0:8443 --host agents.example --tls-cert cert.pem --tls-key key.pem
+  agentwire serve --http 0.0.0.0:8443 --host agents.example \
+    --tls-cert cert.pem --tls-key key.pem
   agentwire serve --public-url https://agents.example      # behind a TLS proxy
 
 When it is ready and stderr is not a terminal, or with --ready-json, stderr gets one JSON line:
@@ -162,3 +181,66 @@ Examples:
 
 Scopes: watch reads; drive also starts, prompts and stops sessions; approve also answers requests; \
 admin may do everything, including what widens an agent's power. A running server applies changes at once.";
+
+const SHOW_HELP: &str = "\
+Examples:
+  agentwire token show
+  TOKEN=$(agentwire token show)
+
+The token is created if there is none.";
+
+const CREATE_HELP: &str = "\
+Examples:
+  agentwire token create --scope watch --name dashboard
+  agentwire token create --scope drive --name ci > ci.token";
+
+const TOKEN_LS_HELP: &str = "\
+Examples:
+  agentwire token ls
+  agentwire token ls --json | jq -r '.tokens[].name'";
+
+const REVOKE_HELP: &str = "\
+Examples:
+  agentwire token revoke 1f2e3d4c";
+
+pub(super) const TRUST_HELP: &str = "\
+Examples:
+  agentwire trust ls
+  agentwire trust revoke ~/project
+
+You trust a directory when a session asks, or with `agentwire run --trust`. Reference: docs/trust.md";
+
+const TRUST_LS_HELP: &str = "\
+Examples:
+  agentwire trust ls
+  agentwire trust ls --json | jq -r '.trusted[].directory'";
+
+const DISTRUST_HELP: &str = "\
+Examples:
+  agentwire trust revoke ~/project";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_without_a_host_is_loopback() {
+        let read = |text| address(text).map(|address| address.to_string());
+        for (text, address) in [
+            ("127.0.0.1:8080", "127.0.0.1:8080"),
+            ("0.0.0.0:1", "0.0.0.0:1"),
+            ("[::1]:8080", "[::1]:8080"),
+            ("localhost:8080", "127.0.0.1:8080"),
+            (":8080", "127.0.0.1:8080"),
+            ("8080", "127.0.0.1:8080"),
+            ("0", "127.0.0.1:0"),
+        ] {
+            assert_eq!(read(text).as_deref(), Ok(address));
+        }
+        for text in ["", "localhost", "agents.example:80", "127.0.0.1", "99999", "::1:8080:x", ":"]
+        {
+            let error = read(text).expect_err(text);
+            assert_eq!(error, "expected IP:PORT, such as 127.0.0.1:8080");
+        }
+    }
+}

@@ -1,4 +1,4 @@
-//! Verbs that read sessions and check the installation.
+//! Commands that read sessions and check the installation.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use jiff::Span;
 
-use super::At;
+use super::{At, any_size};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Ls {
@@ -15,7 +15,7 @@ pub(crate) struct Ls {
     pub(crate) all: bool,
 
     /// Maximum number of sessions
-    #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 20, value_parser = any_size)]
     pub(crate) limit: usize,
 
     /// Print JSON: {"sessions":[…]}
@@ -108,7 +108,7 @@ pub(crate) struct Prune {
     pub(crate) older_than: Option<Span>,
 
     /// Keep the N newest ended sessions
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = any_size)]
     pub(crate) keep: Option<usize>,
 
     /// Show what would be deleted, and delete nothing
@@ -200,5 +200,5 @@ Examples:
   agentwire doctor
   agentwire doctor --json | jq '.checks[] | select(.status!=\"ok\")'
 
-Nothing is sent to a model: doctor asks agents for their version only, and runs one turn of the built-in \
-demo agent. Exit code: 0 if no check failed, else 1.";
+Nothing is sent to a model: doctor asks agents for their version and login status, and runs one turn of \
+the built-in demo agent. Exit code: 0 if no check failed, else 1.";

@@ -20,6 +20,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use self::argv::{Action, InputFormat, Invocation, OutputFormat, Refused, Resume};
 use self::output::Output;
 use crate::args::Global;
+use crate::commands::run::prompt::has_input;
 use crate::drive::Signals;
 use crate::failure::Failure;
 use crate::{engine, print, settings};
@@ -73,12 +74,14 @@ fn converse(global: &Global, args: impl Iterator<Item = OsString>) -> Result<u8,
     };
     let mut loaded = settings::load(global)?;
     let engine = &loaded.engine;
-    let agent =
-        loaded.agent.unwrap_or_else(|| engine::installed_or_built_in(engine, "AGENTWIRE_AGENT"));
     let Some(given) = given else {
+        let agent = loaded.agent.or_else(|| engine::installed(engine));
+        let agent = agent.unwrap_or_else(engine::built_in);
         print::line(argv::help(agent, is_short).trim_end())?;
         return Ok(0);
     };
+    let agent =
+        loaded.agent.unwrap_or_else(|| engine::installed_or_built_in(engine, "AGENTWIRE_AGENT"));
     let here = std::env::current_dir()?;
     let asked = given.with(agent, &here)?;
     if asked.no_session_persistence {
@@ -115,16 +118,13 @@ fn prompt(asked: &Invocation) -> Result<Option<Prompt>, Ended> {
 /// Whether stdin has input. If there is a prompt already, stdin may stay open without any; then the
 /// wait is short.
 fn piped(has_prompt: bool) -> io::Result<bool> {
-    let stdin = io::stdin();
-    if stdin.is_terminal() {
+    if io::stdin().is_terminal() {
         return Ok(false);
     }
     if !has_prompt {
         return Ok(true);
     }
-    let patience = rustix::event::Timespec { tv_sec: 3, tv_nsec: 0 };
-    let mut fds = [rustix::event::PollFd::new(&stdin, rustix::event::PollFlags::IN)];
-    Ok(rustix::event::poll(&mut fds, Some(&patience))? > 0)
+    has_input()
 }
 
 async fn speak(
@@ -144,6 +144,7 @@ async fn speak(
     let mut front = ClaudeFront::new(options);
     let mut signals = Signals::new()?;
     let pool = hub.log().budget().clients.clone();
+    let mut is_open = false;
     // After the end of input, the turn still runs to its end.
     let code = match (asked.input, asked.output) {
         (InputFormat::StreamJson, _) => {
@@ -161,29 +162,32 @@ async fn speak(
                 serve(hub, connection, &mut front, Terms::of_parent(None), signals.end()),
                 tell(BufReader::new(read), &asked),
             );
-            written?;
+            is_open = written?;
             code
         }
     };
     if let Some(failure) = front.failure() {
+        // The real program leaves the line open. On a terminal, the error gets its own line.
+        if is_open && io::stdout().is_terminal() && io::stderr().is_terminal() {
+            print::aside("");
+        }
         print::error(failure);
     }
     Ok(code)
 }
 
-/// Converts the messages to the output format.
+/// Converts the messages to the output format. Whether the last line has no newline.
 async fn tell(
     mut messages: BufReader<tokio::io::DuplexStream>,
     asked: &Invocation,
-) -> io::Result<()> {
+) -> io::Result<bool> {
     let mut output = Output::new(asked, io::stdout());
     let mut line = String::new();
     while messages.read_line(&mut line).await? > 0 {
         output.line(line.trim_end_matches('\n'))?;
         line.clear();
     }
-    output.finish()?;
-    Ok(())
+    output.finish()
 }
 
 async fn session(

@@ -6,7 +6,7 @@ mod turn;
 
 use std::io::{self, Write};
 
-use agentwire_protocol::{Json, SessionConfig};
+use agentwire_protocol::{GatewayError, Json, SessionConfig};
 use agentwire_sessions::process::{Contain, Containment};
 use agentwire_sessions::session::policy::Policy;
 use serde::Serialize;
@@ -84,27 +84,41 @@ pub(crate) fn run(global: &Global, args: &Doctor) -> Result<(), Failure> {
     if ok { Ok(()) } else { Err(Failure::Exit(1)) }
 }
 
-/// Loads the settings; without the file if that is invalid, so that the other checks can run.
+/// Loads the settings; without the file or the variables if those are invalid, so that the other checks
+/// can run.
 fn settings(global: &Global, checks: &mut Vec<Check>) -> Option<Loaded> {
-    let fix = "fix the file; `agentwire schema config` prints its schema";
-    match settings::load(global) {
+    let fix_file = "fix the file; `agentwire schema config` prints its schema";
+    let fix_variable = "fix or unset the variable";
+    let mut fail =
+        |error: GatewayError, fix| checks.push(Check::fail("settings", error.message, fix));
+    let error = match settings::load(global) {
         Ok(loaded) => {
             checks.push(match &loaded.file {
                 Some(path) => Check::ok("settings", format!("{} is valid", path.display())),
                 None => Check::ok("settings", "no config.toml; using defaults"),
             });
+            return Some(loaded);
+        }
+        Err(error) => error,
+    };
+    match (settings::load_without_file(global), settings::load_without_variables(global)) {
+        (Ok(loaded), _) => {
+            fail(error, fix_file);
             Some(loaded)
         }
-        Err(error) => {
-            checks.push(Check::fail("settings", error.message.clone(), fix));
-            match settings::load_without_file(global) {
-                Ok(loaded) => Some(loaded),
-                Err(other) if other == error => None,
-                Err(other) => {
-                    checks.push(Check::fail("settings", other.message, "fix the variable"));
-                    None
-                }
+        (Err(_), Ok(loaded)) => {
+            fail(error, fix_variable);
+            Some(loaded)
+        }
+        (Err(variable), Err(file)) => {
+            let defaults = settings::load_defaults(global);
+            if defaults.as_ref().is_err_and(|other| *other == file) {
+                fail(file, "name a data directory that can be found");
+                return None;
             }
+            fail(file, fix_file);
+            fail(variable, fix_variable);
+            defaults.ok()
         }
     }
 }

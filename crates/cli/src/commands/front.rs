@@ -1,4 +1,4 @@
-//! The verbs that speak a protocol on stdin and stdout.
+//! The commands that speak a protocol on stdin and stdout.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ pub(crate) fn backend(global: &Global) -> Result<(), Failure> {
 
 /// The default agent.
 fn agent(named: Option<AgentType>, settings: &Settings) -> AgentType {
-    named.unwrap_or_else(|| engine::installed_or_built_in(settings, "AGENTWIRE_AGENT"))
+    named.unwrap_or_else(|| engine::default_of_front(settings))
 }
 
 /// Serves one client.

@@ -23,11 +23,13 @@ pub(crate) fn run(global: &Global, args: &Ls) -> Result<(), Failure> {
     if args.json {
         return Ok(print::json(&json!({ "sessions": sessions }))?);
     }
-    if sessions.is_empty() {
+    if sessions.is_empty() && !more {
         print::note("no sessions yet; start one with `agentwire run`");
         return Ok(());
     }
-    write(&mut print::stdout(), &sessions, Paint::stdout(), print::columns())?;
+    if !sessions.is_empty() {
+        write(&mut print::stdout(), &sessions, Paint::stdout(), print::columns())?;
+    }
     if more {
         print::note(&format!("showing the last {limit}; --all shows all"));
     }

@@ -6,7 +6,7 @@ use agentwire_client::Session;
 use agentwire_protocol::{ErrorCode, GatewayError, SessionState, SessionSummary};
 use serde_json::json;
 
-use super::run::prompt::from_stdin;
+use super::run::prompt::{from_stdin, with_stdin};
 use crate::args::{Global, Send};
 use crate::drive::{Drive, Signals};
 use crate::failure::Failure;
@@ -46,7 +46,7 @@ pub(crate) fn run(global: &Global, args: &Send) -> Result<(), Failure> {
 fn prompt(args: &Send) -> Result<String, Failure> {
     let text = match args.prompt.as_deref() {
         Some("-") => from_stdin()?,
-        Some(text) => text.to_owned(),
+        Some(text) => with_stdin(text)?,
         None if !io::stdin().is_terminal() => from_stdin()?,
         None => print::ask_line("> ")?.unwrap_or_default(),
     };

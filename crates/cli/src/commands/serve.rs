@@ -68,7 +68,7 @@ pub(crate) fn run(global: &Global, args: &Serve) -> Result<(), Failure> {
     let public_url = public_url
         .map_err(|(url, why): (_, String)| wrong(format!("invalid --public-url {url}: {why}")))?;
     let data_dir = loaded.engine.data_dir.clone();
-    loaded.engine.make_data_dir()?;
+    engine::make_data_dir(&loaded.engine)?;
     let tokens = match args.auth {
         Auth::Token => Some(Tokens::open(&data_dir)?),
         Auth::Off => None,
@@ -181,7 +181,8 @@ fn welcome(info: &ServerInfo<'_>, page: &str) -> String {
     if let Some(url) = info.public_url {
         row("Public", url);
     }
-    row("API", &format!("{page}/docs"));
+    let needs = if info.token_file.is_some() { " (needs the token)" } else { "" };
+    row("API", &format!("{page}/docs{needs}"));
     if !info.insights.is_empty() {
         row("Insights", info.insights);
     }

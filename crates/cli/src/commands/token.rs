@@ -8,13 +8,12 @@ use serde_json::json;
 
 use crate::args::{Global, Token, TokenVerb};
 use crate::failure::Failure;
-use crate::format::{self, Paint};
-use crate::{print, settings};
+use crate::{engine, format, print, settings};
 
 pub(crate) fn run(global: &Global, args: &Token) -> Result<(), Failure> {
-    let engine = settings::load(global)?.engine;
-    engine.make_data_dir()?;
-    let tokens = Tokens::open(&engine.data_dir)?;
+    let settings = settings::load(global)?.engine;
+    engine::make_data_dir(&settings)?;
+    let tokens = Tokens::open(&settings.data_dir)?;
     let mut out = print::stdout();
     match &args.verb {
         TokenVerb::Show => writeln!(out, "{}", tokens.main()?)?,
@@ -25,13 +24,19 @@ pub(crate) fn run(global: &Global, args: &Token) -> Result<(), Failure> {
         }
         TokenVerb::Ls { json: true } => print::json(&json!({ "tokens": tokens.list()? }))?,
         TokenVerb::Ls { json: false } => {
-            let paint = Paint::stdout();
-            for entry in tokens.list()? {
-                let scope = format::pad(entry.scope.as_str(), 8);
-                let name = format::line(&entry.name);
-                let made = paint.dim(&entry.created_at);
-                writeln!(out, "{}  {scope}  {name}  {made}", paint.bold(&entry.id))?;
+            let tokens = tokens.list()?;
+            if tokens.is_empty() {
+                print::note(
+                    "no tokens except the operator's; create one with `agentwire token create`",
+                );
+                return Ok(());
             }
+            let rows = tokens.iter().map(|entry| {
+                let age = format::age(&entry.created_at);
+                let (scope, name) = (entry.scope.as_str().to_owned(), format::line(&entry.name));
+                [entry.id.clone(), scope, age, name]
+            });
+            print::table(["ID", "SCOPE", "AGE", "NAME"], &rows.collect::<Vec<_>>())?;
         }
         TokenVerb::Revoke { id } => {
             if !tokens.revoke(id)? {

@@ -1,29 +1,28 @@
 //! `agentwire trust`: lists and revokes trusted directories.
 
-use std::io::Write as _;
-
 use agentwire_protocol::{ErrorCode, GatewayError};
 use agentwire_sessions::trust::Ledger;
 use serde_json::json;
 
 use crate::args::{Global, Trust, TrustVerb};
 use crate::failure::Failure;
-use crate::format::{self, Paint};
-use crate::{print, settings};
+use crate::{format, print, settings};
 
 pub(crate) fn run(global: &Global, args: &Trust) -> Result<(), Failure> {
     let ledger = Ledger::new(&settings::load(global)?.engine.data_dir);
-    let mut out = print::stdout();
     match &args.verb {
         TrustVerb::Ls { json: true } => print::json(&json!({ "trusted": ledger.entries() }))?,
         TrustVerb::Ls { json: false } => {
-            let paint = Paint::stdout();
-            for entry in ledger.entries() {
-                let agent = format::pad(&format::line(&entry.agent), 7);
-                let directory = format::line(&entry.directory);
-                let since = format::line(&entry.trusted_at);
-                writeln!(out, "{agent}  {}  {}", paint.bold(&directory), paint.dim(&since))?;
+            let trusted = ledger.entries();
+            if trusted.is_empty() {
+                print::note("no trusted directories; trust one with `agentwire run --trust`");
+                return Ok(());
             }
+            let rows = trusted.iter().map(|entry| {
+                let (agent, since) = (format::line(&entry.agent), format::age(&entry.trusted_at));
+                [agent, since, format::line(&entry.directory)]
+            });
+            print::table(["AGENT", "AGE", "DIRECTORY"], &rows.collect::<Vec<_>>())?;
         }
         TrustVerb::Revoke { directory } => {
             // A deleted directory is found by its old path.

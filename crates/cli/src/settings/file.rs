@@ -16,7 +16,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::value::{
     Address, ContainmentName, Directory, Dollars, PositiveSeconds, Program, Seconds, StoreName,
-    TrustName,
+    TrustName, count,
 };
 use crate::args::{LogFormat, LogLevel};
 
@@ -124,8 +124,10 @@ pub(super) struct Limits {
     /// When a working agent without output counts as stalled; default 300.
     pub(super) stall_after: Option<PositiveSeconds>,
     /// Maximum number of running sessions; default 256.
+    #[serde(deserialize_with = "count")]
     pub(super) sessions: Option<NonZeroUsize>,
     /// Maximum MiB of large lines, messages, pages and events in memory; default 384, minimum 48.
+    #[serde(deserialize_with = "count")]
     pub(super) in_flight: Option<NonZeroUsize>,
 }
 
@@ -176,6 +178,7 @@ pub(super) struct Server {
     /// Whether to open the page in a browser.
     pub(super) open: bool,
     /// Maximum number of connections; default 4096.
+    #[serde(deserialize_with = "count")]
     pub(super) connections: Option<NonZeroUsize>,
     /// TLS certificate chain (PEM file, leaf first).
     pub(super) tls_cert: Option<PathBuf>,

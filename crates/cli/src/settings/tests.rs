@@ -241,3 +241,16 @@ fn mistakes_are_named_with_their_place_and_what_was_meant() {
         assert_eq!(diagnostic::describe(text, &error), expected);
     }
 }
+
+#[test]
+fn a_count_is_a_whole_number_from_one() {
+    for value in ["0", "-1", "1.5", "'many'"] {
+        for key in ["limits.sessions", "limits.in_flight", "server.connections"] {
+            let error = toml::from_str::<File>(&format!("{key} = {value}")).expect_err(value);
+            let message = error.message();
+            assert!(message.ends_with("expected a whole number, 1 or more"), "{message}");
+        }
+    }
+    assert_eq!(loaded("limits.sessions = 3", nothing).engine.sessions, Some(3));
+    assert_eq!(loaded("", nothing).engine.sessions, None);
+}

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -213,6 +214,26 @@ fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
         }
     }
     deserializer.deserialize_any(NumberVisitor)
+}
+
+/// A whole number from 1, with a readable error for anything else.
+pub(super) fn count<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<NonZeroUsize>, D::Error> {
+    struct Count;
+    impl Visitor<'_> for Count {
+        type Value = NonZeroUsize;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("a whole number, 1 or more")
+        }
+
+        fn visit_i64<E: de::Error>(self, number: i64) -> Result<NonZeroUsize, E> {
+            let count = usize::try_from(number).ok().and_then(NonZeroUsize::new);
+            count.ok_or_else(|| E::invalid_value(de::Unexpected::Signed(number), &self))
+        }
+    }
+    deserializer.deserialize_any(Count).map(Some)
 }
 
 /// `~/` stands for the home directory, as in a shell.

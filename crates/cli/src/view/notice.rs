@@ -43,7 +43,10 @@ impl View {
         let message = status.message.as_ref().map(ToString::to_string).unwrap_or_default();
         let (ink, mark) = match status.status {
             Status::Prompted if agent == MAIN_AGENT => return self.prompt(&message),
-            Status::Warning => (Ink::Yellow, "! "),
+            Status::Warning => {
+                self.state.warning.clone_from(&message);
+                (Ink::Yellow, "! ")
+            }
             Status::Notice if all => (Ink::Dim, "· "),
             Status::Retrying if all => (Ink::Yellow, "· retrying the model API: "),
             Status::Compacting if all => (Ink::Dim, "· compacting the context "),

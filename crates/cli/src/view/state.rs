@@ -31,6 +31,8 @@ pub(super) struct ViewState {
     seen: BTreeSet<String>,
     /// The last error; agents repeat it.
     error: String,
+    /// The last warning; the error of a denied tool repeats it.
+    pub(super) warning: String,
 }
 
 #[derive(Debug)]
@@ -80,6 +82,7 @@ impl Default for ViewState {
             requests: BTreeMap::new(),
             seen: BTreeSet::new(),
             error: String::new(),
+            warning: String::new(),
         }
     }
 }
@@ -97,6 +100,12 @@ impl ShownTool {
 }
 
 impl ViewState {
+    /// Whether the last warning gave the reason of this tool's denial.
+    pub(super) fn has_warned_of(&self, tool: &str, error: &str) -> bool {
+        let about = self.warning.strip_prefix(tool).and_then(|rest| rest.split_once(": "));
+        about.is_some_and(|(_, reason)| error.contains(reason))
+    }
+
     pub(super) fn agent(&mut self, id: &str, parent: Option<&str>) -> (usize, String) {
         if id == MAIN_AGENT {
             return (0, String::new());

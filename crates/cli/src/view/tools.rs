@@ -117,8 +117,10 @@ impl View {
     ) {
         let id = failed.tool_id.decode();
         let was_shown = self.state.tools.get(&*id).is_none_or(|tool| tool.is_denied);
-        if !all && !was_shown && failed.reason == ToolFailure::Denied {
-            let tool = self.state.tools.get(&*id);
+        let tool = self.state.tools.get(&*id);
+        let was_told =
+            tool.is_some_and(|tool| self.state.has_warned_of(&tool.name, &failed.error.decode()));
+        if !all && !was_shown && !was_told && failed.reason == ToolFailure::Denied {
             let about = tool.map(|tool| format!("{}  {}", tool.name, tool.summary));
             self.note(&format!("denied: {}: {}", about.unwrap_or_default(), failed.error));
         }
@@ -132,7 +134,7 @@ impl View {
                 ToolFailure::Invalid => "invalid call",
             };
             self.page.line(&[(Ink::Red, "  ✗ "), (Ink::Red, how)]);
-            if failed.reason != ToolFailure::Interrupted {
+            if failed.reason != ToolFailure::Interrupted && !was_told {
                 self.result(&error);
             }
             self.state.last_tool = None;

@@ -109,7 +109,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     retried("not signed in", bad_input::signed_out),
     retried("wrong model", bad_input::wrong_model),
     retried("no network", bad_input::no_network),
-    retried("retries told", bad_input::told),
+    retried("retries reported", bad_input::told),
     retried("interrupt, retrying", bad_input::retrying),
     retried("crash at start", bad_input::crash),
     retried("flag or settings refused", bad_input::broken),

@@ -34,6 +34,9 @@ fn the_unit_starts_the_server_and_leaves_the_rest_to_the_settings() {
     assert!(words[0].ends_with("/agentwire"));
     // Flags would take precedence over the settings.
     assert_eq!(words[1..], ["serve"]);
+    // No agent works in the home directory.
+    let place = unit.lines().find_map(|line| line.strip_prefix("WorkingDirectory="));
+    assert_eq!(place, Some("-%h/projects"));
     // Longer than the server takes to stop.
     let patience = unit.lines().find_map(|line| line.strip_prefix("TimeoutStopSec="));
     assert!(patience.expect("a limit").parse::<u32>().expect("seconds") > 10);

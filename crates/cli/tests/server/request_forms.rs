@@ -315,3 +315,20 @@ fn a_refusal_is_short_however_long_the_name() {
     let reply = rpc.until(|frame| frame["id"] == 1);
     assert!(reply.to_string().len() < 10_000);
 }
+
+#[test]
+fn a_field_of_the_config_in_the_wrong_place_is_told_the_right_one() {
+    let server = Server::start();
+    for (body, says) in [
+        (json!({ "workingDirectory": "/tmp" }), "; did you mean config.workingDirectory?"),
+        (json!({ "model": "m" }), "; did you mean config.model?"),
+        (json!({ "colour": "red" }), " colour"),
+    ] {
+        let mut request = json!({ "agentType": "demo", "prompt": "/say hi" });
+        request.as_object_mut().expect("an object").extend(body.as_object().expect("it").clone());
+        let answer = server.ask("POST", "/v1/sessions", Some(&request));
+        assert_eq!((answer.status, answer.code().as_str()), (400, "invalidMessage"));
+        let detail = answer.json()["detail"].as_str().expect("words").to_owned();
+        assert!(detail.ends_with(says), "{detail}");
+    }
+}

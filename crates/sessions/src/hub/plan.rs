@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agentwire_dialects::agent::AgentDialect;
-use agentwire_dialects::driver;
 use agentwire_dialects::hooks;
+use agentwire_dialects::{driver, named_driver};
 use agentwire_protocol::session::McpServer;
 use agentwire_protocol::{
     AgentType, ErrorCode, GatewayError, NewSession, SessionConfig, SessionId, SessionState,
@@ -147,7 +147,7 @@ impl Hub {
         self.fill_in(new.agent, &mut config);
         self.shared.settings.defaults.apply(&mut config);
         self.place(&mut config).await?;
-        let dialect = driver(new.agent, config.driver.as_deref())?;
+        let (driver_name, dialect) = named_driver(new.agent, config.driver.as_deref())?;
         check_power(dialect, new, &config)?;
         let now = clock::now();
         let record = Record {
@@ -161,7 +161,7 @@ impl Hub {
                 working_directory: config.working_directory.clone(),
                 model: config.model.clone(),
                 approval_mode: Some(dialect.tools().mode_of(&config)),
-                driver: Some(dialect.name().to_owned()),
+                driver: Some(driver_name.to_owned()),
                 native_session_id: None,
                 agent_version: None,
                 gateway_version: Some(env!("CARGO_PKG_VERSION").to_owned()),
@@ -239,7 +239,7 @@ impl Hub {
         }
         self.shared.settings.defaults.apply(&mut config);
         self.place(&mut config).await?;
-        let dialect = driver(new.agent, config.driver.as_deref())?;
+        let (driver_name, dialect) = named_driver(new.agent, config.driver.as_deref())?;
         check_power(dialect, new, &config)?;
         record.config = config.kept();
         record.unkept = united(&record.unkept, &unkept(new, &config));
@@ -251,7 +251,7 @@ impl Hub {
         summary.model = config.model.clone().or(summary.model.take());
         summary.approval_mode = Some(dialect.tools().mode_of(&config));
         summary.working_directory.clone_from(&config.working_directory);
-        summary.driver = Some(dialect.name().to_owned());
+        summary.driver = Some(driver_name.to_owned());
         summary.gateway_version = Some(env!("CARGO_PKG_VERSION").to_owned());
         // The agent stores nothing of a session whose turns all failed: it starts over.
         let has_nothing = dialect.capabilities().forgets_failures

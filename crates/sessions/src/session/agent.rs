@@ -213,11 +213,16 @@ impl Plan {
                 Source::Other(words) => words.to_owned(),
             };
             let variable = known.variable();
-            let variable = variable.map(|name| format!(", or set {name} to its path"));
-            let message = format!(
-                "{agent} is not available: {error}; {install}{}",
-                variable.unwrap_or_default()
-            );
+            let is_set = |name: &&String| std::env::var_os(name).is_some_and(|it| !it.is_empty());
+            let advice = match (&variable, known.command) {
+                (Some(name), _) if is_set(&name) => format!("{error}; correct {name}, or unset it"),
+                (Some(name), DefaultCommand::None) if launch.program == agent => {
+                    format!("no command is set; {install}, or set {name} to its path")
+                }
+                (Some(name), _) => format!("{error}; {install}, or set {name} to its path"),
+                (None, _) => format!("{error}; {install}"),
+            };
+            let message = format!("{agent} is not available: {advice}");
             GatewayError::new(ErrorCode::AgentUnavailable, message)
         })
     }

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use agentwire_dialects::named_driver;
 use agentwire_protocol::event::{
     RequestKind, RequestRaised, SessionEndReason, Status, StatusChanged, TRUST_DIRECTORY,
     TurnFailure,
@@ -347,7 +348,8 @@ impl Actor {
         let directory = self.config.working_directory.as_deref().unwrap_or_default();
         let advice = "start it again and allow TrustDirectory, or use `--trust` (`config.trust`)";
         if !self.plan.dialect.starts_without_project() {
-            let driver = self.plan.dialect.name();
+            let driver = named_driver(self.plan.agent, self.config.driver.as_deref());
+            let driver = driver.map_or(self.plan.dialect.name(), |(name, _)| name);
             let message = format!(
                 "{directory} is not trusted: {reason}. {agent} with the driver {driver} cannot start \
                  without the project's settings; {advice}"

@@ -77,8 +77,8 @@ impl<W: Write> Output<W> {
         Ok(())
     }
 
-    /// Writes what was held back until the end.
-    pub(crate) fn finish(mut self) -> io::Result<()> {
+    /// Writes what was held back until the end. Whether its last line has no newline.
+    pub(crate) fn finish(mut self) -> io::Result<bool> {
         match &self.format {
             Format::Text(Some(text)) => self.writer.write_all(text.as_bytes())?,
             Format::Json(Some(line)) => writeln!(self.writer, "{line}")?,
@@ -86,7 +86,8 @@ impl<W: Write> Output<W> {
             Format::Messages { first: true } => self.writer.write_all(b"[]\n")?,
             Format::Text(None) | Format::Json(None) => {}
         }
-        self.writer.flush()
+        self.writer.flush()?;
+        Ok(matches!(&self.format, Format::Text(Some(text)) if !text.ends_with('\n')))
     }
 }
 

@@ -11,7 +11,10 @@ pub(super) fn check(agent: &Installed, wanted: Option<AgentType>) -> Check {
     let name = agent.name;
     let Some(path) = &agent.path else {
         let message = format!("not available: {}", agent.error.as_deref().unwrap_or_default());
+        let is_set = |name: &String| std::env::var_os(name).is_some_and(|it| !it.is_empty());
         let fix = match &agent.variable {
+            Some(variable) if is_set(variable) => format!("correct {variable}, or unset it"),
+            Some(_) if agent.configured => format!("correct [agents.{name}] command"),
             Some(variable) => format!("{}, or set {variable} to its path", agent.source),
             None => agent.source.to_string(),
         };

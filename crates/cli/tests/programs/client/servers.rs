@@ -153,6 +153,7 @@ fn a_server_that_does_not_answer_is_named() {
             .expect("it runs");
         assert_eq!(output.status.code(), Some(1));
         assert!(error(&output).contains("failed to reach the server"), "{}", error(&output));
+        assert!(error(&output).contains("; is it running?"), "{}", error(&output));
     }
 }
 
@@ -160,8 +161,8 @@ fn a_server_that_does_not_answer_is_named() {
 fn a_wrong_token_is_told_and_never_shown() {
     let machines = Machines::new();
     for (token, expected) in [
-        (Some("not-the-token"), "does not accept this token"),
-        (None, "requires a token; set AGENTWIRE_TOKEN"),
+        (Some("not-the-token"), "does not accept this token: the token is not known; create one"),
+        (None, "requires a token; set AGENTWIRE_TOKEN or use --token-file"),
         (Some("a\u{7}b"), "invalid characters"),
     ] {
         let mut command = machines.verb(From::There, &["ls", "--log-level", "trace"]);

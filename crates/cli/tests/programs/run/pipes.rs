@@ -1,6 +1,9 @@
 //! With no terminal: clean output, exit codes, and nothing that prompts.
 
 use std::fs;
+use std::process::{Output, Stdio};
+
+use agentwire_protocol::EventKind;
 
 use crate::run::harness::{code, demo, events, run_with};
 use crate::shared::{Home, naming, text};
@@ -195,6 +198,79 @@ fn a_prompt_comes_from_anywhere() {
     assert_eq!(run_with(&home, &["run", "-a", "demo"], &long).stdout.len(), 300_001);
 }
 
+/// The prompt of the first turn of a session that was run with `--format jsonl`.
+fn prompted(output: &Output) -> String {
+    assert_eq!(code(output.status), Some(0), "{}", text(&output.stderr));
+    let events = events(&output.stdout);
+    let prompt = events.iter().find_map(|event| match &event.kind {
+        EventKind::TurnStarted(turn) => turn.prompt.as_ref().map(ToString::to_string),
+        _ => None,
+    });
+    prompt.expect("a turn with a prompt")
+}
+
+#[test]
+fn what_is_piped_in_follows_the_prompt() {
+    let home = Home::new();
+    let args = ["run", "-a", "demo", "--format", "jsonl", "/say hi"];
+    for (input, prompt) in [
+        ("one\ntwo\n", "/say hi\n\none\ntwo"),
+        ("/say ho", "/say hi\n\n/say ho"),
+        ("", "/say hi"),
+        (" \n\n", "/say hi"),
+    ] {
+        let output = run_with(&home, &args, input);
+        assert_eq!(prompted(&output), prompt);
+        assert_eq!(text(&output.stderr), "");
+    }
+    // A file is read, and the null device is not.
+    let file = home.work().join("notes.txt");
+    fs::write(&file, "from a file\n").expect("a file");
+    let file = fs::File::open(file).expect("a file");
+    let output = home.command(&args).stdin(file).output().expect("it runs");
+    assert_eq!(prompted(&output), "/say hi\n\nfrom a file");
+    assert_eq!(prompted(&home.run(&args)), "/say hi");
+    let mut child = home.command(&args).stdin(Stdio::piped()).spawn().expect("it starts");
+    let mut stdin = child.stdin.take().expect("stdin");
+    std::io::Write::write_all(&mut stdin, b"not UTF-8: \xff").expect("it reads");
+    drop(stdin);
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(code(output.status), Some(2));
+    assert!(text(&output.stderr).contains("not UTF-8"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_pipe_that_nobody_writes_to_does_not_hold_up_a_prompt() {
+    let home = Home::new();
+    let args = ["run", "-a", "demo", "--format", "jsonl", "/say hi"];
+    let mut child = home.command(&args).stdin(Stdio::piped()).spawn().expect("it starts");
+    let open = child.stdin.take().expect("stdin");
+    let output = child.wait_with_output().expect("it ends");
+    drop(open);
+    assert_eq!(prompted(&output), "/say hi");
+    let note = text(&output.stderr);
+    assert!(note.starts_with("agentwire: nothing on stdin for 3 s"), "{note}");
+    assert_eq!(note.lines().count(), 1, "{note}");
+}
+
+#[test]
+fn a_denial_by_a_rule_is_told_once() {
+    let home = Home::new();
+    let output = home.run(&[
+        "run",
+        "-a",
+        "demo",
+        "--approval",
+        "autoAll",
+        "--block",
+        "Bash(rm *)",
+        "/bash rm -rf x",
+    ]);
+    let told = text(&output.stderr);
+    assert_eq!(told.lines().count(), 1, "{told}");
+    assert!(told.contains("Bash(rm *)"), "{told}");
+}
+
 #[test]
 fn without_a_prompt_the_demo_agent_plays_its_tour() {
     let home = Home::new();
@@ -239,7 +315,7 @@ fn wrong_input_is_told_with_its_remedy() {
             "ask, askDangerous, autoEdit, autoAll",
         ),
         (&["run", "-a", "demo", "--sandbox", "yes", "hi"], 2, "readOnly"),
-        (&["run", "-a", "demo", "--max-turns", "0", "hi"], 2, "1..=1000"),
+        (&["run", "-a", "demo", "--max-turns", "0", "hi"], 2, "from 1 to 1000"),
         (&["run", "-a", "demo", "--max-budget=-1", "hi"], 2, "0.50"),
         (&["run", "-a", "demo", ""], 2, "the prompt is empty"),
         (&["logs", "abcdef"], 2, "agentwire ls"),

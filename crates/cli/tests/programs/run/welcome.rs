@@ -32,7 +32,7 @@ fn people_read_where_the_page_is_and_how_to_sign_in_and_stop() {
     pty.expect("is ready\r\n");
     for part in [
         "  Page      http://127.0.0.1:",
-        "/docs",
+        "/docs (needs the token)",
         "  Token     /",
         "  Sign in   ",
         "  Stop      Ctrl-C",

@@ -46,6 +46,22 @@ fn man_pages_are_printed_and_written() {
     assert!(page.contains(".TH agentwire-run 1"), "{page}");
     let (own, global) = page.split_once(".SH \"GLOBAL OPTIONS\"").expect("the heading");
     assert!(own.contains("\\-\\-approval") && global.contains("\\-\\-data\\-dir"), "{page}");
+    // Every option has a description, and examples keep their lines.
+    let page = page.replace("\\-", "-");
+    for option in ["--driver", "--profile", "--data-dir", "--config", "--log-level", "--log-format"]
+    {
+        let (_, after) = page.split_once(&format!("\\fB{option}\\fR \\fI")).expect(option);
+        assert!(after.lines().nth(1).is_some_and(|line| !line.is_empty()), "{option}: {page}");
+    }
+    assert!(page.contains("\n.SH EXAMPLES\n.nf\n  agentwire run -a demo "), "{page}");
+    assert!(!page.contains("EXTRA"), "{page}");
+    let program = home.told(&["man"]);
+    let groups = ["Sessions", "Server", "Drop-ins", "Tools"].map(|name| {
+        program.find(&format!(".SS {name}\n")).unwrap_or_else(|| panic!("{name} in {program}"))
+    });
+    assert!(groups.is_sorted(), "{program}");
+    let page = home.told(&["man", "permit", "allow"]);
+    assert!(page.contains(".TH agentwire-permit-allow 1"), "{page}");
     let directory = home.path("man1");
     home.told(&["man", "-o", directory.to_str().expect("a path")]);
     for name in ["agentwire.1", "agentwire-run.1", "agentwire-permit-allow.1"] {
@@ -54,5 +70,28 @@ fn man_pages_are_printed_and_written() {
     }
     let output = home.run(&["man", "nope"]);
     assert_eq!(code(&output), Some(2));
-    assert!(error(&output).contains("unknown verb \"nope\""), "{}", error(&output));
+    assert!(error(&output).contains("unknown command \"nope\""), "{}", error(&output));
+}
+
+#[test]
+fn wrong_words_and_variables_are_named_as_they_were_given() {
+    let home = EngineHome::new();
+    let told = |args: &[&str], variable: Option<(&str, &str)>| {
+        let output = home.command(args).envs(variable).output().expect("it runs");
+        assert_eq!(code(&output), Some(2), "{args:?}: {}", error(&output));
+        error(&output)
+    };
+    let level = Some(("AGENTWIRE_LOG", "loud"));
+    assert!(
+        told(&["ls"], level).contains("'loud' for 'AGENTWIRE_LOG'"),
+        "{}",
+        told(&["ls"], level)
+    );
+    let given = told(&["ls", "--log-level", "loud"], None);
+    assert!(given.contains("for '--log-level <LEVEL>'"), "{given}");
+    let unknown = told(&["lgos"], None);
+    assert!(unknown.contains("unrecognized command 'lgos'"), "{unknown}");
+    assert!(unknown.contains("similar command exists: 'logs'"), "{unknown}");
+    let prompt = told(&["run", "hi", "there"], None);
+    assert!(prompt.contains("tip: quote the prompt"), "{prompt}");
 }

@@ -89,7 +89,7 @@ fn a_taken_port_is_told_with_what_to_do() {
 #[test]
 fn help_teaches_the_steps() {
     let help = EngineHome::new().told(&["model-server", "--help"]);
-    for word in ["tool NAME JSON", "ratelimit", "{result}", "ANTHROPIC_BASE_URL", "[[say found]]"] {
+    for word in ["tool NAME JSON", "ratelimit", "{result}", "ANTHROPIC_BASE_URL", "[[say hi]]"] {
         assert!(help.contains(word), "{word} is missing:\n{help}");
     }
 }

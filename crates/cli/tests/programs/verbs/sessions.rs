@@ -48,6 +48,11 @@ fn ls_shows_what_runs_first_then_the_newest() {
     assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 3);
     assert!(error(&output).contains("--all"), "{}", error(&output));
     assert_eq!(ids(&home.json(&["ls", "--all", "--json"])).len(), 3);
+    let output = home.run(&["ls", "-n", "0"]);
+    assert!(output.stdout.is_empty());
+    assert!(error(&output).contains("showing the last 0; --all"), "{}", error(&output));
+    // The name that `--driver` accepts.
+    assert_eq!(list["sessions"][0]["driver"], "stream-json");
     home.runtime.block_on(hub.shutdown());
 }
 

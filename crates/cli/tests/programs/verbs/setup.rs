@@ -149,3 +149,81 @@ fn doctor_tells_what_is_wrong_and_goes_on() {
     assert_eq!(code(&output), Some(1));
     assert!(String::from_utf8_lossy(&output.stdout).contains("✗ store"));
 }
+
+/// A wrong variable is named, and the other checks still run.
+#[test]
+fn doctor_goes_on_after_a_wrong_variable() {
+    let home = EngineHome::new();
+    let checks = |file: &str, name: &str, value: &str| {
+        let config = home.path("settings.toml");
+        fs::write(&config, file).expect("settings");
+        let mut command = home.command(&["doctor", "--json"]);
+        let output = command.env("AGENTWIRE_CONFIG", config).env(name, value).output();
+        let output = output.expect("it runs");
+        assert_eq!(code(&output), Some(1));
+        answer(&output)["checks"].clone()
+    };
+    let said = checks("", "AGENTWIRE_AGENT", "foo");
+    assert_eq!(named(&said, "settings")["fix"], "fix or unset the variable", "{said:#}");
+    assert_eq!(named(&said, "demo turn")["status"], "ok", "{said:#}");
+    let said = checks("agnet = 'x'", "AGENTWIRE_AGENT", "foo");
+    let all = said.as_array().expect("a list").iter();
+    let fixes: Vec<&Value> =
+        all.filter(|check| check["name"] == "settings").map(|check| &check["fix"]).collect();
+    assert!(fixes[0].as_str().expect("words").starts_with("fix the file"), "{said:#}");
+    assert_eq!(fixes[1..], [&json!("fix or unset the variable")], "{said:#}");
+    assert_eq!(named(&said, "demo turn")["status"], "ok", "{said:#}");
+    let said = checks("", "AGENTWIRE_CLAUDE_BIN", "/nowhere/claude");
+    assert_eq!(named(&said, "claude")["fix"], "correct AGENTWIRE_CLAUDE_BIN, or unset it");
+}
+
+#[test]
+fn an_agent_that_cannot_be_found_is_told_with_what_is_wrong() {
+    let home = EngineHome::new();
+    let mut command = home.command(&["run", "-a", "claude", "hi"]);
+    let output = command.env("AGENTWIRE_CLAUDE_BIN", "/nowhere/claude").output().expect("it runs");
+    let told = error(&output);
+    assert!(
+        told.contains("/nowhere/claude") && told.contains("correct AGENTWIRE_CLAUDE_BIN"),
+        "{told}"
+    );
+    let told = error(&home.run(&["run", "-a", "acp", "hi"]));
+    assert!(told.contains("acp is not available: no command is set"), "{told}");
+}
+
+#[test]
+fn a_data_directory_that_cannot_be_used_is_named() {
+    let home = EngineHome::new();
+    let file = home.path("file");
+    fs::write(&file, "x").expect("a file");
+    let file = file.to_str().expect("UTF-8");
+    for args in [&["ls"][..], &["token", "ls"], &["run", "-a", "demo", "hi"], &["serve"]] {
+        let told = error(&home.run(&[&["--data-dir", file], args].concat()));
+        assert!(told.contains(&format!("the data directory {file}: ")), "{args:?}: {told}");
+        assert!(told.contains("choose another with --data-dir"), "{args:?}: {told}");
+    }
+    fs::create_dir(home.data()).expect("a directory");
+    fs::set_permissions(home.data(), fs::Permissions::from_mode(0o700)).expect("permissions");
+    fs::create_dir(home.data().join("agentwire.db")).expect("a directory");
+    let told = error(&home.run(&["ls"]));
+    let name = home.data().canonicalize().expect("a path").join("agentwire.db");
+    assert!(told.contains(&format!("failed to open {}: ", name.display())), "{told}");
+}
+
+#[test]
+fn empty_lists_say_so() {
+    let home = EngineHome::new();
+    for (args, says) in [
+        (&["token", "ls"][..], "no tokens except the operator's"),
+        (&["trust", "ls"], "no trusted directories"),
+    ] {
+        let output = home.run(args);
+        assert!(output.status.success() && output.stdout.is_empty(), "{args:?}");
+        assert!(error(&output).contains(says), "{args:?}: {}", error(&output));
+    }
+    home.told(&["token", "create", "--scope", "watch", "--name", "a dashboard"]);
+    let text = home.told(&["token", "ls"]);
+    let words: Vec<&str> = text.split_whitespace().collect();
+    assert_eq!((words[1], words[3..].join(" ").as_str()), ("watch", "a dashboard"), "{text}");
+    assert!(words[2].ends_with('s') && !words[2].contains(':'), "{text}");
+}

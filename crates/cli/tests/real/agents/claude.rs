@@ -52,7 +52,7 @@ pub(super) const NOW: Agent = Agent {
 
 const RUNS_READING: &str = "it does not ask about commands that it takes for reading, and over ACP it shows no call before it runs";
 const NO_LIMIT: &str = "it lets the model repeat itself";
-const ONE_PROCESS: &str = "its turns are not told by an exit code";
+const ONE_PROCESS: &str = "its turns do not end with an exit code";
 
 pub(super) const BEFORE: Agent = Agent {
     name: "claude, older",
@@ -89,12 +89,12 @@ pub(super) const OVER_ACP: Agent = Agent {
     broken: None,
     cannot: &[
         ("changed input", "an answer over ACP carries no input"),
-        ("flag or settings refused", "it starts with whatever it is given"),
+        ("flag or settings refused", "it starts with any flags and settings"),
         ("background turn", "over ACP a turn begins with a prompt"),
         ("planted Git settings", RUNS_READING),
         ("links that lead outside", RUNS_READING),
         ("`/clear`", "over ACP it has no such command"),
-        ("retries told", "it does not tell that it tries again"),
+        ("retries reported", "it does not report retries"),
         ("trusted project", "it does not add to a list of trusted projects by itself"),
         ("endless text", NO_LIMIT),
         ("resume, another opened", "it refuses an id that it does not know"),

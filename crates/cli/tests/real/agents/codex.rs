@@ -54,7 +54,7 @@ pub(super) const APP_SERVER: Agent = Agent {
         ("background turn", NO_BACKGROUND),
         ("`/clear`", NO_CLEAR),
         ("endless text", NO_LIMIT),
-        ("exit codes", "its turns are not told by an exit code"),
+        ("exit codes", "its turns do not end with an exit code"),
     ],
 };
 
@@ -66,7 +66,7 @@ pub(super) const EXEC: Agent = Agent {
         ("allow", NEVER_ASKS),
         ("changed input", NEVER_ASKS),
         ("changed input refused", NEVER_ASKS),
-        ("system prompt, more", "it would stand on its command line"),
+        ("system prompt, more", "other users could read it on its command line"),
         ("deny", NEVER_ASKS),
         ("question", NEVER_ASKS),
         ("interrupt, asking", NEVER_ASKS),
@@ -89,7 +89,7 @@ pub(super) const EXEC: Agent = Agent {
     ..APP_SERVER
 };
 
-const NO_BACKGROUND: &str = "what ends in the background begins no turn";
+const NO_BACKGROUND: &str = "the end of a background task starts no turn";
 const NO_CLEAR: &str = "it has no such command without a terminal";
 const NO_LIMIT: &str = "it lets the model repeat itself";
 const NEVER_ASKS: &str = "`codex exec` never asks";

@@ -48,16 +48,16 @@ pub(super) const ACP: Agent = Agent {
         ("resume, another opened", "it refuses an id that it does not know"),
         ("sandbox missing", OTHER_SANDBOX),
         ("broken stream", NO_RETRY),
-        ("retries told", "over ACP it does not tell that it tries again"),
+        ("retries reported", "over ACP it does not report retries"),
         ("background turn", NO_BACKGROUND),
         ("`/clear`", NO_CLEAR),
         ("web search", NO_SEARCH),
         ("trusted project", NO_TRUST),
-        ("exit codes", "its turns are not told by an exit code"),
+        ("exit codes", "its turns do not end with an exit code"),
     ],
 };
 
-const NO_BACKGROUND: &str = "what ends in the background begins no turn";
+const NO_BACKGROUND: &str = "the end of a background task starts no turn";
 const NO_CLEAR: &str = "it has no such command without a terminal";
 const NO_SEARCH: &str = "a search is a tool like others";
 const NO_TRUST: &str = "it does not add to a list of trusted projects by itself";

@@ -30,7 +30,12 @@ impl Connection for Wire {
 pub(super) async fn dial(server: &Server) -> Result<Wire, AgentError> {
     let opened = tokio::time::timeout(CONNECT, open(server)).await;
     let opened = opened.map_err(|_| AgentError::timed_out(server, CONNECT.as_secs()))?;
-    opened.map_err(|error| AgentError::unreachable(server, error))
+    opened.map_err(|error| match error.kind() {
+        io::ErrorKind::ConnectionRefused => {
+            AgentError::unreachable(server, format!("{error}; is it running?"))
+        }
+        _ => AgentError::unreachable(server, error),
+    })
 }
 
 async fn open(server: &Server) -> io::Result<Wire> {

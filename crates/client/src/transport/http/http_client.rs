@@ -167,11 +167,15 @@ fn refused(server: &Server, problem: Problem) -> AgentError {
     let Problem { code, detail, details, .. } = problem;
     let message = match (ErrorCode::named(&code), server.bearer()) {
         (Some(ErrorCode::Unauthorized), None) => format!(
-            "the server at {} requires a token; set AGENTWIRE_TOKEN or name a token file",
+            "the server at {} requires a token; set AGENTWIRE_TOKEN or use --token-file",
             server.url()
         ),
         (Some(ErrorCode::Unauthorized), Some(_)) => {
-            format!("the server at {} does not accept this token: {detail}", server.url())
+            let url = server.url();
+            format!(
+                "the server at {url} does not accept this token: {detail}; create one there with \
+                 `agentwire token create`"
+            )
         }
         _ => detail,
     };

@@ -42,10 +42,18 @@ pub(super) fn open(directory: &Path) -> Result<(PathBuf, PathBuf, Connection), S
     if let Some(opened) = set_up(directory)? {
         return Ok(opened);
     }
-    let (directory, path, turn) = files(directory).map_err(|error| {
+    let (directory, turn) = make(directory).map_err(|error| {
         StoreError::Failed(format!(
             "failed to create the data directory {}: {error}; choose another with AGENTWIRE_DATA_DIR",
             directory.display()
+        ))
+    })?;
+    let path = directory.join("agentwire.db");
+    make_file(&path, &turn).map_err(|error| {
+        StoreError::Failed(format!(
+            "failed to open {}: {error}; make it readable and writable for you, or choose another data \
+             directory with AGENTWIRE_DATA_DIR",
+            path.display()
         ))
     })?;
     let connection = writer(&path)?;
@@ -104,22 +112,26 @@ pub(super) fn length(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |file| file.len())
 }
 
-/// The directory and the file as absolute paths (SQLite would take `file:` for a URI), and the lock for the
-/// setup: a process that holds the directory's lock sets up the database alone.
-fn files(directory: &Path) -> io::Result<(PathBuf, PathBuf, File)> {
+/// The directory as an absolute path (SQLite would take `file:` for a URI), and the lock for the setup: a
+/// process that holds the directory's lock sets up the database alone.
+fn make(directory: &Path) -> io::Result<(PathBuf, File)> {
     let made = !directory.exists();
     DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     let directory = directory.canonicalize()?;
     let turn = File::open(&directory)?;
     turn.lock()?;
-    let path = directory.join("agentwire.db");
-    // SQLite creates its other files with the same mode.
-    OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path)?;
     if made && let Some(parent) = directory.parent() {
         File::open(parent)?.sync_all()?;
     }
-    turn.sync_all()?;
-    Ok((directory, path, turn))
+    Ok((directory, turn))
+}
+
+/// The file of the database in its directory.
+fn make_file(path: &Path, directory: &File) -> io::Result<()> {
+    // SQLite gives the files it makes beside it the same mode.
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    directory.sync_all()
 }
 
 fn connect(path: &Path) -> Result<Connection, rusqlite::Error> {
