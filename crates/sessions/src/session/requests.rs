@@ -128,6 +128,7 @@ pub(super) fn asked(raised: &Raised) -> Description<'_> {
         blocked_path: raised.blocked_path.as_deref(),
         warns: raised.warns,
         moved: raised.moved,
+        directory: None,
     })
 }
 

@@ -60,7 +60,7 @@ pub const ESCAPES: &[Escape] = &[
         "less",
         "--log-file --LOG-FILE --lesskey-file --lesskey-src --lesskey-content --tag \
          --tag-file -o -O -k -t -T",
-        "PDbhjpxyz",
+        "PDjpx",
     ),
     row("bat", "--pager", ""),
     row("tree", "-o -R", ""),
@@ -87,7 +87,7 @@ pub const ESCAPES: &[Escape] = &[
          -e",
         "BTfM",
     ),
-    row("scp", "-S -o -F", "DJPXcil"),
+    row("scp", "-S -o -F -D", "JMPXcil"),
     row("sftp", "-S -D -b -o -F", "BJPRXcils"),
     row(
         "man",
@@ -118,7 +118,7 @@ pub const ESCAPES: &[Escape] = &[
          -a -P",
         "ABDIQRTUXiltw",
     ),
-    row("ssh", "-o -F -E -I", "BDJLQRSWbceilmpw"),
+    row("ssh", "-o -F -E -I", "BDJLOPQRSWbceilmpw"),
     row("pip", "--python --log --log-file", ""),
     row(
         "npm",
@@ -140,10 +140,17 @@ pub const ESCAPES: &[Escape] = &[
     ),
     row("pygmentize", "-x -o", "FLNOPSafl"),
     row("split", "--filter", ""),
-    row("sqlite3", "-cmd -init", ""),
+    row("sqlite3", "-cmd -init -A", ""),
+    row("duckdb", "-cmd -init -f -file -ui -unsigned", "*"),
     row("kubectl", "--kubeconfig --profile-output set-credentials", ""),
     row("helm", "--kubeconfig --post-renderer --output-dir plugin", ""),
-    row("cloc", "--extract-with --config --out --report-file", ""),
+    row(
+        "cloc",
+        "--extract-with --config --out --report-file --vcs --counted --ignored --found \
+         --categorized --sql --write-lang-def --write-lang-def-incl-dup --strip-comments \
+         --strip-code --diff-alignment",
+        "",
+    ),
     row("scc", "--output --format-multi -o", "fisxMN"),
     row("ast-grep", "--update-all --interactive --config -U -i -c", "prlsABC"),
     row("comby", "-i -in-place -review -editor -config -rg", "*"),
@@ -276,7 +283,12 @@ pub const ESCAPES: &[Escape] = &[
     row("mongodump", "--archive --config=.. -o", "cdhpqu"),
     row("sqlcmd", "-o -i", "CHPQSUYadhlqstvwy"),
     row("coverage", "--rcfile=.. --data-file=.. --directory=.. -o -d=..", ""),
-    row("tsc", "--tsBuildInfoFile --generateTrace --generateCpuProfile --project=.. -p=..", "*"),
+    row(
+        "tsc",
+        "-out -outFile -tsBuildInfoFile -generateTrace -generateCpuProfile -outDir=.. \
+         -declarationDir=.. -project=.. -build=.. -p=.. -b=..",
+        "*",
+    ),
     row("perf", "-o", "CFTcegpt"),
     row("aria2c", "--dir --log --save-session --save-cookies --conf-path --on-* -o -d -l", "jsx"),
     row("yt-dlp", "--paths --config-locations --downloader --plugin-dirs --cookies -o -P", "frU"),
