@@ -158,6 +158,8 @@ pub struct CallFacts<'a> {
     pub warns: bool,
     /// The agent may have left its directory: a shell command ran that could have changed it.
     pub moved: bool,
+    /// Where the agent is, if it says so.
+    pub directory: Option<&'a str>,
 }
 
 /// A call as its dialect describes it. Only a dialect can create one.
@@ -187,6 +189,8 @@ pub struct Description<'a> {
     pub warns: bool,
     /// The agent may have left its directory.
     pub moved: bool,
+    /// Where the agent is, if it says so.
+    pub directory: Option<Cow<'a, str>>,
     others: Vec<Description<'static>>,
 }
 
@@ -246,6 +250,7 @@ impl<'a> Description<'a> {
             blocked_path: facts.blocked_path.map(Cow::Borrowed),
             warns: facts.warns,
             moved: facts.moved,
+            directory: facts.directory.map(Cow::Borrowed),
             others: Vec::new(),
         }
     }
@@ -275,6 +280,7 @@ impl<'a> Description<'a> {
             pattern: self.pattern,
             warns: self.warns,
             moved: self.moved,
+            directory: self.directory.map(own),
             others: self.others,
         }
     }

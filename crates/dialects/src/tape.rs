@@ -104,6 +104,8 @@ pub struct Judged {
     pub tool_use_id: Option<String>,
     /// The call's input as JSON.
     pub input: Option<String>,
+    /// Where the agent is.
+    pub directory: Option<String>,
     /// The agent denies what it would have to ask about, so an allow by a rule must be explicit.
     pub is_refusing: bool,
 }

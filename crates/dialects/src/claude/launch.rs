@@ -191,7 +191,14 @@ fn servers(
 /// The agent's own settings win over `sandboxMode`, but cannot remove the sandbox. Sandboxed commands do
 /// not run unasked just because they are sandboxed: the policy decides when to ask.
 fn sandbox(config: &SessionConfig) -> Result<Option<SandboxSettings>, GatewayError> {
-    let own = config.sandbox.clone();
+    // Claude's own default is to run sandboxed commands without asking.
+    let own = config.sandbox.clone().map(|own| match own.enabled {
+        Some(false) => own,
+        Some(true) | None => SandboxSettings {
+            auto_allow_bash_if_sandboxed: own.auto_allow_bash_if_sandboxed.or(Some(false)),
+            ..own
+        },
+    });
     let mode = match config.sandbox_mode.unwrap_or_default() {
         SandboxMode::None | SandboxMode::ReadOnly => return Ok(own),
         SandboxMode::FullAccess => {

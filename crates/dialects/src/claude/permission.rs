@@ -22,7 +22,8 @@ pub(crate) struct Updates {
     pub(crate) mode: Option<String>,
 }
 
-/// The rule that allows this call and no other, by its command or its file.
+/// The rule that allows this call and no other, by its command or its file. Of an MCP tool, the gateway
+/// keeps the whole tool, whatever its input calls a command or a path.
 fn rule_of(tool: &str, input: &Json<'_>) -> PermissionRule {
     #[derive(Default, Deserialize)]
     #[serde(default)]
@@ -31,7 +32,10 @@ fn rule_of(tool: &str, input: &Json<'_>) -> PermissionRule {
         #[serde(alias = "notebook_path", alias = "path")]
         file_path: Option<String>,
     }
-    let shown: Shown = input.read().unwrap_or_default();
+    let shown: Shown = match tool.starts_with("mcp__") {
+        true => Shown::default(),
+        false => input.read().unwrap_or_default(),
+    };
     // Claude writes // before an absolute path.
     let file = shown.file_path.map(|path| match path.starts_with('/') {
         true => format!("/{path}"),

@@ -123,7 +123,7 @@ impl Sink for Came {
                     told(json!({
                         "requestId": judged.request_id, "toolName": judged.tool_name,
                         "toolUseId": judged.tool_use_id, "input": input,
-                        "isRefusing": judged.is_refusing,
+                        "directory": judged.directory, "isRefusing": judged.is_refusing,
                     }))
                 )
             }

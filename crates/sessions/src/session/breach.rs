@@ -2,7 +2,7 @@
 //! and a call that needs an answer must not run without one. An answer cannot stop such a call, so the turn
 //! is cancelled and fails.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use agentwire_dialects::describe::{AgentTools, CallFacts, Description};
 use agentwire_dialects::tape::Unasked;
@@ -71,6 +71,28 @@ pub(super) enum CallPermission {
 pub(super) struct CallPermissions {
     standing: BTreeMap<String, CallPermission>,
     ran: BTreeSet<String>,
+    /// More calls ran without a request than are watched.
+    ran_more: bool,
+    /// The calls of earlier turns that must not run, the oldest first.
+    earlier: VecDeque<(String, CallPermission)>,
+}
+
+impl CallPermissions {
+    /// Another turn starts. A call that was not allowed must not run in it either.
+    fn start_turn(&mut self) {
+        let refused = std::mem::take(&mut self.standing).into_iter();
+        self.earlier.extend(refused.filter(|(_, standing)| *standing != CallPermission::Allowed));
+        let surplus = self.earlier.len().saturating_sub(OPEN_LIMIT);
+        self.earlier.drain(..surplus);
+        self.ran.clear();
+        self.ran_more = false;
+    }
+
+    /// Forgets what was decided in an earlier turn about a call with this id, and returns it.
+    fn take_earlier(&mut self, tool: &str) -> Option<CallPermission> {
+        let at = self.earlier.iter().position(|(id, _)| id == tool)?;
+        self.earlier.remove(at).map(|(_, standing)| standing)
+    }
 }
 
 impl Core {
@@ -85,7 +107,9 @@ impl Core {
             EventKind::ToolCompleted(done) if done.success || done.exit_code.is_some() => {
                 self.has_run(&done.tool_id.decode(), true);
             }
-            EventKind::TurnStarted(_) => self.calls = CallPermissions::default(),
+            // Another call may have the id of one in an earlier turn.
+            EventKind::ToolStarted(tool) => drop(self.calls.take_earlier(&tool.tool_id.decode())),
+            EventKind::TurnStarted(_) => self.calls.start_turn(),
             _ => {}
         }
     }
@@ -123,7 +147,8 @@ impl Core {
         };
         if counts && (!is_new || known.len() < OPEN_LIMIT) {
             known.insert(tool.to_owned(), standing);
-        } else if is_new && standing == CallPermission::Unanswered {
+            self.calls.take_earlier(tool);
+        } else if is_new && standing != CallPermission::Allowed {
             // There are too many to watch, so assume that it will run.
             self.breach(Breach::unallowed(tool, standing));
         }
@@ -140,11 +165,22 @@ impl Core {
             // The call is done, so make room for others.
             Some(CallPermission::Allowed) => drop(self.calls.standing.remove(tool)),
             Some(CallPermission::Denied) => {}
-            None if self.calls.ran.len() < OPEN_LIMIT => {
-                self.calls.ran.insert(tool.to_owned());
+            None => {
+                let earlier = if is_sure { self.calls.take_earlier(tool) } else { None };
+                match earlier {
+                    Some(standing) => self.ran_unallowed(tool, standing),
+                    None if self.calls.ran.len() < OPEN_LIMIT => {
+                        self.calls.ran.insert(tool.to_owned());
+                    }
+                    None => self.calls.ran_more |= !self.calls.ran.contains(tool),
+                }
             }
-            None => {}
         }
+    }
+
+    /// Whether a call has run, or may have: too many ran to know, and this one is not under way.
+    fn may_have_run(&self, tool: &str) -> bool {
+        self.calls.ran.contains(tool) || (self.calls.ran_more && self.state.tool(tool).is_none())
     }
 
     fn ran_unallowed(&mut self, tool: &str, standing: CallPermission) {
@@ -156,7 +192,7 @@ impl Core {
     pub(super) fn watch_raised(&mut self, raised: &PendingRequest) {
         if raised.kind == RequestKind::Permission
             && let Some(tool) = raised.tool_use_id.as_deref()
-            && self.calls.ran.contains(tool)
+            && self.may_have_run(tool)
             && !self.is_allowed_by_policy(raised)
         {
             self.calls.ran.remove(tool);

@@ -325,11 +325,26 @@ impl Policy {
 
     /// Whether a command is on the closed list and reads only in the session's directories.
     fn only_reads(&self, call: &Call<'_>, command: &ShellCommand, disk: &Lookups<'_>) -> bool {
+        self.reads(call, None, disk).is_some_and(|git| self.is_quiet(command, git, disk))
+    }
+
+    /// The command of git, if any, that a command runs which is on the closed list and reads only in the
+    /// session's directories. Its paths start at `directory`, or at the working directory.
+    fn reads(
+        &self,
+        call: &Call<'_>,
+        directory: Option<&str>,
+        disk: &Lookups<'_>,
+    ) -> Option<Option<&'static str>> {
         let dirs = &self.dirs;
         let resolve: Resolve<'_> = &|path| disk.resolve(path);
-        let Some(reads) = call.words.as_deref().and_then(readonly::reads) else { return false };
+        let reads = call.words.as_deref().and_then(readonly::reads)?;
         let is_readable = |path: &str| {
-            let Some(readings) = dirs.read(path, resolve) else { return false };
+            let readings = match directory.filter(|_| !path.starts_with(['/', '~'])) {
+                Some(start) => dirs.read(&format!("{start}/{path}"), resolve),
+                None => dirs.read(path, resolve),
+            };
+            let Some(readings) = readings else { return false };
             let fits = |kind| match kind {
                 Kind::Missing | Kind::File => true,
                 Kind::Directory => !reads.files_only,
@@ -338,7 +353,7 @@ impl Policy {
             };
             dirs.hold(&readings, resolve) && readings.iter().all(|path| fits(disk.kind(path)))
         };
-        reads.paths.iter().all(|path| is_readable(path)) && self.is_quiet(command, reads.git, disk)
+        reads.paths.iter().all(|path| is_readable(path)).then_some(reads.git)
     }
 
     /// Whether the command runs in one of the session's directories, and git runs no program there that its
@@ -365,10 +380,60 @@ impl Policy {
         let is_word = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.');
         let mut words = command.text.split(|letter| !is_word(letter));
         let names_git = words.any(|word| word == "git");
-        (is_listed && !self.only_reads(call, command, disk))
-            || (names_git && !self.is_quiet(command, Some("status"), disk))
+        let directory = call.directory.as_deref();
+        (is_listed && !(self.reads(call, directory, disk).is_some() && self.is_inside(call, disk)))
+            || (names_git && !self.is_quiet_wherever(call, command, disk))
+    }
+
+    /// Whether the agent is in the session's directories, as far as it says where it is.
+    fn is_inside(&self, call: &Call<'_>, disk: &Lookups<'_>) -> bool {
+        let resolve: Resolve<'_> = &|path| disk.resolve(path);
+        let here = self.dirs.read(call.directory.as_deref().unwrap_or("."), resolve);
+        here.is_some_and(|here| self.dirs.hold(&here, resolve))
+    }
+
+    /// Whether git runs no program that settings name, in the directory where the agent is and in those
+    /// that the command itself names for git or goes to. If the agent may be anywhere, this is unknown.
+    fn is_quiet_wherever(
+        &self,
+        call: &Call<'_>,
+        command: &ShellCommand,
+        disk: &Lookups<'_>,
+    ) -> bool {
+        let (dirs, home) = (&self.dirs, self.dirs.home.as_deref());
+        let resolve: Resolve<'_> = &|path| disk.resolve(path);
+        let here = match &call.directory {
+            Some(directory) => directory,
+            None if call.moved => return false,
+            None => command.directory.as_deref().unwrap_or("."),
+        };
+        let Some(targets) = shell::targets(&command.text) else { return false };
+        let Some(here) = dirs.read(here, resolve) else { return false };
+        let mut starts: Vec<PathBuf> = here.iter().map(Path::to_path_buf).collect();
+        for target in targets {
+            let mut further = Vec::new();
+            for start in &starts {
+                let path = match (target.starts_with('~'), start.to_str()) {
+                    (true, _) => target.clone(),
+                    (false, Some(start)) if !target.starts_with('/') => format!("{start}/{target}"),
+                    (false, _) => target.clone(),
+                };
+                let Some(found) = dirs.read(&path, resolve) else { return false };
+                further.extend(found.iter().map(Path::to_path_buf));
+            }
+            starts.extend(further);
+            starts.sort();
+            starts.dedup();
+            if starts.len() > STARTS_LIMIT {
+                return false;
+            }
+        }
+        starts.iter().all(|start| git::runs_nothing(start, "status", home, disk))
     }
 }
+
+/// From how many directories git may start in one command. More are not examined.
+const STARTS_LIMIT: usize = 32;
 
 /// Whether that call leaves the agent in its directory, because it runs a read-only command.
 pub fn stays_put(call: &Description<'_>) -> bool {

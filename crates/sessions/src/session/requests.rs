@@ -129,6 +129,7 @@ pub(super) fn asked(raised: &PendingRequest) -> Description<'_> {
         blocked_path: raised.blocked_path.as_deref(),
         warns: raised.warns,
         moved: raised.moved,
+        directory: None,
     })
 }
 

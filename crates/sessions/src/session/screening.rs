@@ -86,6 +86,8 @@ pub(super) fn screening(
         input: input.as_ref(),
         server: tool.and_then(|tool| tool.server.as_deref()),
         moved: state.has_moved(id),
+        // A command that still runs may change it.
+        directory: judged.directory.as_deref().filter(|_| !state.runs_another_shell(id)),
         ..CallFacts::default()
     };
     policy.screen(&state.tools().describe(&facts), disk)

@@ -462,7 +462,12 @@ impl DerivedState {
 
     /// Whether a call other than this one may have changed the directory.
     pub(super) fn has_moved(&self, call: Option<&str>) -> bool {
-        self.moved || self.shells.iter().any(|id| Some(id.as_str()) != call)
+        self.moved || self.runs_another_shell(call)
+    }
+
+    /// Whether a call other than this one may change the directory while it runs.
+    pub(super) fn runs_another_shell(&self, call: Option<&str>) -> bool {
+        self.shells.iter().any(|id| Some(id.as_str()) != call)
     }
 
     /// Whether that shell call leaves the agent in its directory.

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use agentwire_dialects::describe::CallFacts;
 use agentwire_protocol::event::ToolKind;
-use agentwire_protocol::{AgentType, ApprovalMode};
-use agentwire_sessions::session::policy::{Screening, Verdict};
+use agentwire_protocol::{AgentType, ApprovalMode, SessionConfig};
+use agentwire_sessions::session::policy::{OnDisk, Screening, Verdict};
 use serde_json::{Value, json};
 
-use super::{Question, is_allowed, no_links, policy, word};
+use super::{Judge, Question, is_allowed, no_links, policy, word};
 
 #[expect(clippy::needless_pass_by_value, reason = "a table of calls reads better so")]
 fn call(tool: &str, input: Value) -> Question {
@@ -222,6 +222,70 @@ fn what_only_looks_harmless_is_asked_about() {
         for text in ["cat notes.txt", "ls", "grep -R x links", "make"] {
             assert_eq!(screen(text), Screening::Pass, "{mode:?}: {text}");
         }
+    }
+}
+
+/// git reads the settings of the repository where the shell is, not where the session started.
+#[test]
+fn git_is_asked_about_where_the_shell_is() {
+    let place = tempfile::tempdir().expect("a directory");
+    let at = |name: &str| place.path().join(name);
+    for (name, config) in
+        [("work", "[core]\nbare = false\n"), ("work/a b/nested", "[core]\nfsmonitor = x\n")]
+    {
+        std::fs::create_dir_all(at(name).join(".git/objects")).expect("a directory");
+        std::fs::write(at(name).join(".git/config"), config).expect("a file");
+        std::fs::write(at(name).join(".git/HEAD"), "ref: refs/heads/main\n").expect("a file");
+    }
+    std::fs::create_dir_all(at("work/sub")).expect("a directory");
+    std::os::unix::fs::symlink("a b", at("work/link")).expect("a link");
+    let config = SessionConfig {
+        working_directory: at("work").to_str().map(str::to_owned),
+        approval_mode: Some(ApprovalMode::Ask),
+        ..SessionConfig::default()
+    };
+    let home = at("home");
+    let policy = Judge::new(AgentType::Claude, &config, Some(&home)).expect("a policy");
+    let (work, sub) = (at("work"), at("work/sub"));
+    let nested = at("work/a b/nested");
+    let (work, sub, nested) = (work.to_str(), sub.to_str(), nested.to_str());
+    for (directory, moved, text, expected) in [
+        (None, false, "git status", Screening::Pass),
+        (work, true, "git status", Screening::Pass),
+        (sub, true, "git status", Screening::Pass),
+        (sub, true, "git log --oneline -- x.rs", Screening::Pass),
+        (sub, true, "git add x && git commit -m 'fix cd'", Screening::Pass),
+        (sub, true, "cat ../notes.txt", Screening::Pass),
+        (sub, true, "ls", Screening::Pass),
+        (None, true, "make", Screening::Pass),
+        (None, true, "ls", Screening::Pass),
+        (None, false, "cd sub && git status", Screening::Pass),
+        (None, false, "git add x && git commit -m 'cost: $5'", Screening::Pass),
+        (sub, true, "cd .. && git status", Screening::Pass),
+        (None, true, "git status", Screening::Ask),
+        (None, true, "true && git status", Screening::Ask),
+        (nested, true, "git status", Screening::Ask),
+        (nested, false, "git status", Screening::Ask),
+        (nested, true, "git commit -m x", Screening::Ask),
+        (nested, true, "true && git status", Screening::Ask),
+        (None, false, "cd 'a b/nested' && git status", Screening::Ask),
+        (None, false, "cd link/nested && git status", Screening::Ask),
+        (None, false, "cd link && cd nested && git status", Screening::Ask),
+        (None, false, "true && git -C link/nested status", Screening::Ask),
+        (None, false, "true && git --git-dir=link/nested/.git status", Screening::Ask),
+        (sub, true, "cd ../link/nested && git status", Screening::Ask),
+        (None, false, "sh -c 'cd link/nested && git status'", Screening::Ask),
+        (None, false, "cd sub && git commit -m 'cost: $5'", Screening::Pass),
+        (None, false, "cd $X && git status", Screening::Ask),
+        (None, false, "cd l*/nested && git status", Screening::Ask),
+        (None, false, "cd - && git status", Screening::Ask),
+        (sub, true, "cat ../../secret", Screening::Ask),
+        (Some("/"), true, "ls", Screening::Ask),
+    ] {
+        let question = bash(text);
+        let asked = CallFacts { moved, directory, ..question.asked() };
+        let screening = policy.screen(&asked, &OnDisk);
+        assert_eq!(screening, expected, "{text} in {directory:?} {moved}");
     }
 }
 

@@ -55,6 +55,52 @@ fn three_steps_do_not_run_a_program() {
     }
 }
 
+/// git accepts a link as HEAD, wherever it leads.
+#[test]
+fn a_directory_that_git_takes_for_a_repository_runs_no_program() {
+    let place = tempfile::tempdir().expect("a directory");
+    let evil = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = .\n\tfsmonitor = \"touch ran\"\n";
+    // What is a link, and what is in the file `commondir`, if there is one.
+    for (at, (links, common)) in [
+        (&[("HEAD", "refs/heads/main")][..], None),
+        (&[("HEAD", "refs/heads/main"), ("objects", "k"), ("refs", "k")], None),
+        (&[("HEAD", "refs/heads/main"), ("config", "k/config")], None),
+        (&[("HEAD", "refs/heads/main")], Some("k \n")),
+        (&[], None),
+    ]
+    .iter()
+    .enumerate()
+    {
+        let sub = place.path().join(format!("sub{at}"));
+        let is_link = |name: &str| links.iter().any(|(link, _)| *link == name);
+        for directory in ["k", "k ", "k /objects", "k /refs"] {
+            std::fs::create_dir_all(sub.join(directory)).expect("a directory");
+        }
+        for directory in ["objects", "refs"].into_iter().filter(|name| !is_link(name)) {
+            std::fs::create_dir_all(sub.join(directory)).expect("a directory");
+        }
+        for (link, target) in *links {
+            symlink(target, sub.join(link)).expect("a link");
+        }
+        if !is_link("HEAD") {
+            std::fs::write(sub.join("HEAD"), "ref: refs/heads/main\n").expect("a file");
+        }
+        match common {
+            Some(common) => {
+                std::fs::write(sub.join("commondir"), common).expect("a file");
+                std::fs::write(sub.join("k /config"), evil).expect("a file");
+            }
+            None if is_link("config") => {
+                std::fs::write(sub.join("k/config"), evil).expect("a file");
+            }
+            None => std::fs::write(sub.join("config"), evil).expect("a file"),
+        }
+        for command in ["git status", "git diff", "git ls-files -m"] {
+            assert!(!runs(&sub, command), "{command} with {links:?} {common:?}");
+        }
+    }
+}
+
 #[test]
 fn what_is_read_is_a_file_or_a_directory_inside() {
     let place = tempfile::tempdir().expect("a directory");
@@ -66,6 +112,7 @@ fn what_is_read_is_a_file_or_a_directory_inside() {
         std::fs::write(at(file), file).expect("a file");
     }
     symlink(at("outside/secret"), at("work/b/secret")).expect("a link");
+    symlink("nothing", at("work/dangling")).expect("a link");
     let made = Command::new("mkfifo").arg(at("work/pipe")).status().expect("mkfifo");
     assert!(made.success());
     let work = at("work");
@@ -91,6 +138,7 @@ fn what_is_read_is_a_file_or_a_directory_inside() {
         "tail -f pipe",
         "head -n 1 pipe",
         "cat one pipe",
+        "tail -f dangling",
     ] {
         assert!(!runs(&work, command), "{command}");
     }

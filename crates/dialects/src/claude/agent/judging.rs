@@ -51,6 +51,7 @@ impl Translator {
             tool_name: text("tool_name").map(Cow::into_owned),
             tool_use_id: call,
             input: tool_input.map(|input| input.json().get().to_owned()),
+            directory: text("cwd").map(Cow::into_owned),
             is_refusing: text("permission_mode").as_deref() == Some("dontAsk"),
         })));
         true

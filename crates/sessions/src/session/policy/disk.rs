@@ -18,7 +18,8 @@ pub trait Disk {
     /// found out in time.
     fn resolve(&self, path: &Path) -> Option<PathBuf>;
 
-    /// What is there, with links followed; `None` if that cannot be found out in time.
+    /// What is there, with links followed; `None` if that cannot be found out in time. A link that leads
+    /// nowhere is something: programs may accept the link itself.
     fn kind(&self, path: &Path) -> Option<Kind>;
 
     /// The contents of a file; `None` if it cannot be read or has more than `limit` bytes.
@@ -30,7 +31,7 @@ pub enum Kind {
     Missing,
     File,
     Directory,
-    /// A pipe, a device, a socket, or something that cannot be inspected.
+    /// A pipe, a device, a socket, a link that leads nowhere, or something that cannot be inspected.
     Other,
 }
 
@@ -72,11 +73,16 @@ fn kind(path: &Path) -> Kind {
         Ok(found) if found.is_file() => Kind::File,
         Ok(found) if found.is_dir() => Kind::Directory,
         Ok(_) => Kind::Other,
-        Err(error) => match error.kind() {
-            ErrorKind::NotFound | ErrorKind::NotADirectory => Kind::Missing,
-            _ => Kind::Other,
+        Err(error) if !is_missing(&error) => Kind::Other,
+        Err(_) => match std::fs::symlink_metadata(path) {
+            Err(error) if is_missing(&error) => Kind::Missing,
+            Ok(_) | Err(_) => Kind::Other,
         },
     }
+}
+
+fn is_missing(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
 fn read(path: &Path, limit: usize) -> Option<Vec<u8>> {

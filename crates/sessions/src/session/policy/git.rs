@@ -112,10 +112,15 @@ fn is_quiet_bare(directory: &Path, home: Option<&Path>, disk: &Lookups<'_>) -> b
 
 /// The directory that a `.git` file names.
 fn linked(file: &Path, disk: &Lookups<'_>) -> Option<PathBuf> {
-    let content = text(file, disk)?;
-    let target = content.strip_prefix("gitdir: ")?.trim_end();
-    (!target.is_empty() && !target.contains('\n'))
-        .then(|| file.parent().map(|at| at.join(target)))?
+    let said = text(file, disk)?;
+    Some(file.parent()?.join(target(said.strip_prefix("gitdir: ")?)?))
+}
+
+/// The path in a file that names a directory. git cuts off line ends and nothing else: `x ` is not `x`.
+fn target(said: &str) -> Option<&str> {
+    let target = said.trim_end_matches(['\n', '\r']);
+    let is_plain = target.trim() == target && !target.contains(char::is_control);
+    (is_plain && !target.is_empty()).then_some(target)
 }
 
 fn text(file: &Path, disk: &Lookups<'_>) -> Option<String> {
@@ -173,7 +178,7 @@ impl<'a> Repository<'a> {
         let file = self.directory.join("commondir");
         match self.is_missing(&file) {
             true => Some(self.directory.clone()),
-            false => Some(self.directory.join(text(&file, self.disk)?.trim_end())),
+            false => Some(self.directory.join(target(&text(&file, self.disk)?)?)),
         }
     }
 
@@ -205,7 +210,9 @@ fn harmless(config: &str) -> Option<Vec<String>> {
     if config.contains('\\') {
         return None;
     }
-    for line in config.lines().map(str::trim) {
+    // Only these are spaces to git.
+    let is_space = [' ', '\t'];
+    for line in config.lines().map(|line| line.trim_matches(is_space)) {
         if line.is_empty() || line.starts_with(['#', ';']) {
             continue;
         }
@@ -219,10 +226,10 @@ fn harmless(config: &str) -> Option<Vec<String>> {
             return None;
         }
         if (section, key.as_str()) == ("core", "hookspath") {
-            let value = value.trim();
+            let value = value.trim_matches(is_space);
             // These characters start something that only git expands, or hide a part of the value.
-            if value.is_empty() || value.starts_with(['%', ':']) || value.contains(['"', '#', ';'])
-            {
+            let is_odd = value.starts_with(['%', ':']) || value.contains(['"', '#', ';']);
+            if value.is_empty() || is_odd || value.contains(char::is_control) {
                 return None;
             }
             hooks.push(value.to_owned());

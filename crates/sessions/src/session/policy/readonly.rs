@@ -12,6 +12,10 @@ pub struct Reader {
     pub numbers: &'static [&'static str],
     /// Options with a text that does not name a file.
     pub texts: &'static [&'static str],
+    /// Those of both whose value can only be in the same word. A word after them is an operand.
+    pub glued: &'static [&'static str],
+    /// Those of both whose value can only be the next word. What follows them in their word is more letters.
+    pub apart: &'static [&'static str],
     /// What else may follow.
     pub operands: Operands,
     /// Whether `--` ends the options. It does not for a program that parses an expression after it.
@@ -25,6 +29,8 @@ pub enum Dashes {
     EndOptions,
     /// Nothing: options may follow.
     Nothing,
+    /// It depends on the version.
+    Unclear,
 }
 
 /// What may follow a command besides its options.
@@ -65,6 +71,8 @@ const PLAIN: Reader = Reader {
     options: &[],
     numbers: &[],
     texts: &[],
+    glued: &[],
+    apart: &[],
     operands: Operands::Nothing,
     dashes: Dashes::EndOptions,
 };
@@ -160,10 +168,27 @@ pub const READERS: &[Reader] = &[
     Reader {
         numbers: &["-L"],
         texts: &["-I", "-P"],
-        dashes: Dashes::Nothing,
+        apart: &["-I", "-P"],
+        dashes: Dashes::Unclear,
         ..reader(&["tree"], "adfgipstuDFh", Operands::Paths)
     },
     Reader { texts: &["-d", "-f", "-c"], ..reader(&["cut"], "s", Operands::Paths) },
+    Reader {
+        options: &[
+            "--debug",
+            "--human-numeric-sort",
+            "--ignore-case",
+            "--numeric-sort",
+            "--reverse",
+            "--stable",
+            "--unique",
+            "--version-sort",
+        ],
+        numbers: &["--parallel"],
+        texts: &["-k", "-t", "--key", "--field-separator"],
+        dashes: Dashes::Unclear,
+        ..reader(&["sort"], "bcCdfghimMnrRsuVz", Operands::Paths)
+    },
     Reader {
         options: &[
             "--color=never",
@@ -193,6 +218,12 @@ pub const READERS: &[Reader] = &[
         texts: &["-g", "-t", "-T", "--glob", "--type"],
         ..reader(&["rg"], "inlcwvFSsoxHN", Operands::PatternAndPaths)
     },
+    // Without a pattern, every operand is a path.
+    Reader {
+        options: &["--hidden", "--null"],
+        texts: &["-g", "-t", "-T", "--glob", "--type"],
+        ..reader(&["rg", "--files"], "0", Operands::Paths)
+    },
     Reader {
         options: &[
             "-print", "-print0", "-empty", "-not", "-o", "-or", "-a", "-and", "-prune", "-xdev",
@@ -203,29 +234,54 @@ pub const READERS: &[Reader] = &[
         ..reader(&["find"], "", Operands::Paths)
     },
     Reader {
-        options: &["--short", "--branch", "--porcelain", "--long", "--ignored"],
+        options: &[
+            "--short",
+            "--branch",
+            "--porcelain",
+            "--long",
+            "--ignored",
+            "-uno",
+            "-unormal",
+            "-uall",
+            "--untracked-files",
+            "--untracked-files=no",
+            "--untracked-files=normal",
+            "--untracked-files=all",
+        ],
         ..reader(&["git", "status"], "sbvu", Operands::Paths)
     },
     Reader {
         options: DIFF_OPTIONS,
         numbers: &["-U", "--unified"],
+        glued: &["-U", "--unified"],
         ..reader(&["git", "diff"], "pswbR", Operands::Paths)
     },
     Reader {
         options: LOG_OPTIONS,
         numbers: &["-", "-n", "--max-count", "--skip", "-U"],
-        texts: &["--since", "--until", "--after", "--before", "--author", "--grep", "--date"],
+        texts: &[
+            "--since", "--until", "--after", "--before", "--author", "--grep", "--date",
+            "--format", "--pretty",
+        ],
+        glued: &["-U", "--format", "--pretty"],
         ..reader(&["git", "log"], "pswb", Operands::Paths)
     },
     Reader {
         options: LOG_OPTIONS,
         numbers: &["-U"],
-        texts: &["--date"],
+        texts: &["--date", "--format", "--pretty"],
+        glued: &["-U", "--format", "--pretty"],
         ..reader(&["git", "show"], "pswb", Operands::Paths)
     },
     Reader {
         options: &["--list", "--all", "--remotes", "--show-current", "--no-color"],
         ..reader(&["git", "branch"], "arv", Operands::Nothing)
+    },
+    Reader { options: &["--verbose"], ..reader(&["git", "remote"], "v", Operands::Nothing) },
+    Reader {
+        options: &["--show-email", "--show-name", "--show-number"],
+        texts: &["-L"],
+        ..reader(&["git", "blame"], "bceflnpstw", Operands::Paths)
     },
     Reader {
         options: &[
@@ -284,7 +340,7 @@ pub(super) fn has_program(words: &[String]) -> bool {
 
 /// Whether a program on the list has no option at all that runs another program.
 pub(super) fn never_runs(program: &str) -> bool {
-    !matches!(program, "git" | "find" | "rg" | "tree" | "diff")
+    !matches!(program, "git" | "find" | "rg" | "tree" | "diff" | "sort")
         && READERS.iter().any(|reader| reader.words.first() == Some(&program))
 }
 
@@ -299,6 +355,10 @@ impl Reader {
             if word == "--" {
                 match self.dashes {
                     Dashes::Nothing => continue,
+                    Dashes::Unclear if rest.clone().any(|word| word.starts_with('-')) => {
+                        return None;
+                    }
+                    Dashes::Unclear => continue,
                     Dashes::EndOptions => {
                         operands.extend(rest);
                         break;
@@ -341,15 +401,23 @@ impl Reader {
             with_number.map(|o| (*o, true)).chain(self.texts.iter().map(|o| (*o, false)))
         {
             let value = match word.strip_prefix(option) {
+                Some("") if self.glued.contains(&option) => None,
                 Some("") => rest.next(),
+                Some(_) if self.apart.contains(&option) => None,
                 Some(value) if option.starts_with("--") => value.strip_prefix('='),
                 Some(value) if option.len() == 2 => Some(value),
                 _ => None,
             };
             if let Some(value) = value {
-                return !is_number || number(value);
+                let is_format = matches!(option, "--format" | "--pretty");
+                return if is_number { number(value) } else { !is_format || is_quiet(value) };
             }
         }
         false
     }
+}
+
+/// Whether a format of git runs nothing: `%G?` and its like run gpg.
+fn is_quiet(format: &str) -> bool {
+    !(format.contains('%') && format.contains('G'))
 }

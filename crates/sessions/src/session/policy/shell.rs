@@ -3,7 +3,7 @@
 mod hidden;
 
 use hidden::HiddenPrograms;
-pub(super) use hidden::is_interpreter;
+pub(super) use hidden::{is_interpreter, unversioned};
 
 /// A longer text is not judged: nothing allows it, and a deny rule may fit. A shell cannot be started with
 /// more than twice as much.
@@ -179,6 +179,60 @@ impl CommandText {
             false => doubt,
         }
     }
+}
+
+/// What changes the directory in which git runs, or names its repository.
+const LEADS: &[&str] = &["cd", "chdir", "pushd", "-C", "--git-dir", "--work-tree"];
+
+/// Where a command may lead git, in this order; `None` if that is not clear.
+pub(super) fn targets(text: &str) -> Option<Vec<String>> {
+    if text.len() > TEXT_LIMIT {
+        return None;
+    }
+    let pieces = pieces(text);
+    let mut targets = Vec::new();
+    for (at, piece) in pieces.iter().enumerate() {
+        let (lead, value) = match piece.split_once('=') {
+            Some((lead, value)) => (lead, Some(value)),
+            None => (piece.as_str(), None),
+        };
+        if LEADS.contains(&lead) {
+            let rest = pieces.get(at + 1..).unwrap_or_default().iter().map(String::as_str);
+            let mut rest = rest.filter(|piece| piece.len() < 2 || !piece.starts_with('-'));
+            // `cd` alone goes home.
+            let target = value.or_else(|| rest.next()).unwrap_or("~");
+            if target == "-" || target.contains(['$', '`', '\\', '*', '?', '[', '{']) {
+                return None;
+            }
+            targets.push(target.to_owned());
+        } else if piece.contains(' ') {
+            // It may be a command for another shell.
+            targets.extend(self::targets(piece)?);
+        }
+    }
+    Some(targets)
+}
+
+/// The words of all commands in a text, as far as quotes tell.
+fn pieces(text: &str) -> Vec<String> {
+    let mut pieces = Vec::new();
+    let mut piece: Option<String> = None;
+    let mut quote = None;
+    for character in text.chars() {
+        match (quote, character) {
+            (Some(open), _) if open == character => quote = None,
+            (None, '\'' | '"') => {
+                piece.get_or_insert_default();
+                quote = Some(character);
+            }
+            (None, _) if character.is_whitespace() || ";&|<>()".contains(character) => {
+                pieces.extend(piece.take());
+            }
+            _ => piece.get_or_insert_default().push(character),
+        }
+    }
+    pieces.extend(piece);
+    pieces
 }
 
 pub(super) fn base(token: &str) -> &str {

@@ -6,7 +6,7 @@ mod programs;
 pub(super) mod sed;
 mod table;
 
-use super::shell::{base, is_interpreter};
+use super::shell::{base, is_interpreter, unversioned};
 
 pub use git::CONFIG_KEYS;
 pub use table::{EVERYWHERE, FORMATS, OUTSIDE, UNCOVERED_OPTIONS, UncoveredOptions, WRAPPERS};
@@ -59,15 +59,12 @@ const PROGRAM_LIMIT: usize = 16;
 
 /// Whether a program runs the program that its arguments name.
 pub(super) fn is_wrapper(program: &str) -> bool {
-    WRAPPERS.contains(&program)
+    WRAPPERS.contains(&program) || WRAPPERS.contains(&unversioned(program))
 }
 
 /// The program that a word after a wrapper may name, even glued to an option: `env -Sfind`.
 fn wrapped(word: &str) -> Option<&str> {
-    let is_known = |word: &str| {
-        let name = canonical(base(word));
-        matches!(name, "git" | "sed") || UNCOVERED_OPTIONS.iter().any(|row| row.program == name)
-    };
+    let is_known = |word: &str| has_row(canonical(base(word)));
     // Also `--split-string=find`.
     let value = word.split_once('=').map(|(_, value)| value);
     if let Some(name) = [Some(word), value].into_iter().flatten().find(|name| is_known(name)) {
@@ -80,8 +77,20 @@ fn wrapped(word: &str) -> Option<&str> {
         .find_map(|(at, _)| letters.get(at..).filter(|rest| is_known(rest)))
 }
 
-/// The table's name for a program that is installed under another name.
+fn has_row(name: &str) -> bool {
+    matches!(name, "git" | "sed") || UNCOVERED_OPTIONS.iter().any(|escape| escape.program == name)
+}
+
+/// The table's name for a program that is installed under another name, perhaps with its version.
 fn canonical(name: &str) -> &str {
+    let known = renamed(name);
+    match has_row(known) {
+        true => known,
+        false => renamed(unversioned(name)),
+    }
+}
+
+fn renamed(name: &str) -> &str {
     match name {
         "fdfind" => "fd",
         "batcat" => "bat",
@@ -106,7 +115,6 @@ fn canonical(name: &str) -> &str {
         "mariadb" => "mysql",
         "mariadb-dump" => "mysqldump",
         "pg_dumpall" => "pg_dump",
-        "duckdb" => "sqlite3",
         "troff" | "nroff" | "pic" | "gpic" => "groff",
         "neato" | "circo" | "twopi" | "fdp" | "sfdp" => "dot",
         "ncat" | "netcat" => "nc",
@@ -146,8 +154,8 @@ fn program_has_side_effect(words: &[Word<'_>]) -> bool {
     let behind = match name {
         // What follows is for another program.
         "npm" | "cargo" | "just" | "task" => given.iter().position(|word| *word == "--"),
-        // After the host comes the command that runs there.
-        "ssh" => given.iter().position(|word| !word.starts_with('-')),
+        // After the host and more options comes the command that runs there.
+        "ssh" => programs::ssh_command(rest).map(|at| uncovered(rest, at)),
         _ => None,
     };
     given.truncate(behind.unwrap_or(given.len()));
@@ -159,22 +167,38 @@ fn program_has_side_effect(words: &[Word<'_>]) -> bool {
     !runs_own(words) && writes_anywhere(&given)
 }
 
-/// The module that `python -m` runs as a program, and its words.
-fn module<'w>(program: &str, words: &[Word<'w>]) -> Option<Vec<Word<'w>>> {
-    if !program.starts_with("python") {
+/// How many of the first `at` words the rule does not name.
+fn uncovered(words: &[Word<'_>], at: usize) -> usize {
+    words.iter().take(at).filter(|(_, covered)| !covered).count()
+}
+
+/// The module that `python -m` runs as a program, and its words. Letters may come before the `m`, and `W`,
+/// `X` and one long option take the next word if theirs ends there.
+pub(super) fn module<'w>(program: &str, words: &[Word<'w>]) -> Option<Vec<Word<'w>>> {
+    if !program.starts_with("python") && !program.starts_with("pypy") {
         return None;
     }
-    let mut is_value = false;
-    let at = words.iter().position(|(word, _)| {
-        let is_own = is_value || (word.starts_with('-') && !word.starts_with("-m"));
-        is_value = !is_value && matches!(*word, "-W" | "-X");
-        !is_own
-    })?;
-    let (rest, (word, covered)) = (words.get(at + 1..)?, words.get(at)?);
-    match word.strip_prefix("-m")? {
-        "" => Some(rest.to_vec()),
-        glued => Some([(glued, *covered)].into_iter().chain(rest.iter().copied()).collect()),
+    let mut rest = words.iter();
+    while let Some((word, covered)) = rest.next() {
+        let letters = word.strip_prefix('-')?;
+        if letters.starts_with('-') {
+            if letters == "-check-hash-based-pycs" {
+                rest.next();
+            }
+            continue;
+        }
+        let Some(at) = letters.find(['c', 'm', 'W', 'X']) else { continue };
+        let (letter, glued) = letters.split_at(at).1.split_at(1);
+        let more = rest.clone().copied();
+        match (letter, glued) {
+            ("m", "") => return Some(more.collect()),
+            ("m", glued) => return Some([(glued, *covered)].into_iter().chain(more).collect()),
+            ("c", _) => return None,
+            (_, "") => drop(rest.next()),
+            (_, _) => {}
+        }
     }
+    None
 }
 
 /// Programs that build or run what their arguments name. A rule for one grants that to the agent.
@@ -211,9 +235,11 @@ fn writes_anywhere(words: &[&str]) -> bool {
         })
     };
     words.iter().enumerate().any(|(at, word)| {
-        let Some(option) = word.strip_prefix("--") else { return false };
+        // Some programs take long options after one dash, where others read letters.
+        let Some(option) = word.strip_prefix('-') else { return false };
+        let shortest = if option.starts_with('-') { 3 } else { 6 };
         let name = plain(option.split('=').next().unwrap_or_default());
-        let is_output = name.len() >= 3 && "outputfile".starts_with(&name);
+        let is_output = name.len() >= shortest && "outputfile".starts_with(&name);
         let value = value(word, "--", words.get(at + 1));
         let is_format = FORMATS.contains(&value)
             || ["jsonpath=", "custom-columns="].iter().any(|it| value.starts_with(it));

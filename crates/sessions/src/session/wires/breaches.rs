@@ -1,8 +1,11 @@
 //! Calls that run without permission: the turn fails, over every wire.
 
-use agentwire_protocol::ApprovalMode;
+use agentwire_protocol::event::{TurnOrigin, TurnStarted};
+use agentwire_protocol::{ApprovalMode, EventKind};
 use serde_json::json;
 
+use super::super::breach::CallPermission;
+use super::super::state::OPEN_LIMIT;
 use super::lines::{WIRES, claude_result};
 use super::{Outcome, Session, ToolAction, policy};
 
@@ -76,6 +79,74 @@ fn a_call_that_runs_though_it_was_denied_is_a_breach_over_every_wire() {
                 let is_breach = session.core.breach.is_some();
                 assert_eq!(is_breach, !is_allowed_then, "{}: {asks:?}", wire.name);
             }
+        }
+    }
+}
+
+fn start_turn(session: &mut Session) {
+    let (turn_number, origin) = (2, TurnOrigin::Prompt);
+    let started = TurnStarted { turn_number, prompt: None, message_ids: Vec::new(), origin };
+    session.core.watch_calls(&EventKind::from(started));
+}
+
+/// A later turn does not make a denied call one that may run.
+#[test]
+fn a_call_that_was_denied_in_an_earlier_turn_is_a_breach_over_every_wire() {
+    for wire in WIRES {
+        for asks in (wire.asks)(ToolAction::Run("make")) {
+            for is_asked_again in [false, true] {
+                let denying = policy(wire, ApprovalMode::AutoAll, &[], &["Bash"]);
+                let mut session = Session::new(wire.dialect, &denying);
+                assert_eq!(session.ask(wire, &asks), Outcome::Denied, "{}", wire.name);
+                session.policy = policy(wire, ApprovalMode::AutoAll, &[], &[]);
+                session.core.policy = session.policy.clone();
+                start_turn(&mut session);
+                if is_asked_again {
+                    assert_eq!(session.ask(wire, &asks), Outcome::Allowed, "{}", wire.name);
+                    start_turn(&mut session);
+                }
+                session.hear(&[(wire.ran)(&asks)]);
+                let is_breach = session.core.breach.is_some();
+                assert_eq!(is_breach, !is_asked_again, "{}: {asks:?}", wire.name);
+            }
+        }
+    }
+}
+
+/// What is too much to watch is not ignored.
+#[test]
+fn more_calls_than_are_watched_are_a_breach() {
+    let wire = &WIRES[0];
+    let asking = policy(wire, ApprovalMode::Ask, &[], &[]);
+    for standing in [CallPermission::Denied, CallPermission::Unanswered] {
+        let mut session = Session::new(wire.dialect, &asking);
+        (0..OPEN_LIMIT).for_each(|n| session.core.stands(&n.to_string(), standing));
+        session.core.stands("0", standing);
+        assert!(session.core.breach.is_none(), "{standing:?}");
+        session.core.stands("more", standing);
+        assert!(session.core.breach.is_some(), "{standing:?}");
+    }
+    // The newest denials of earlier turns are kept.
+    let mut session = Session::new(wire.dialect, &asking);
+    for n in 0..OPEN_LIMIT + 1 {
+        session.core.stands(&n.to_string(), CallPermission::Denied);
+        start_turn(&mut session);
+    }
+    session.core.has_run("0", true);
+    assert!(session.core.breach.is_none());
+    session.core.has_run("1", true);
+    assert!(session.core.breach.is_some());
+    // A call may have run before it asks, if too many ran to know.
+    for asks in (wire.asks)(ToolAction::Run("make")) {
+        for (count, is_breach) in [(OPEN_LIMIT, false), (OPEN_LIMIT + 1, true)] {
+            let mut session = Session::new(wire.dialect, &asking);
+            (0..count).for_each(|n| session.core.has_run(&format!("other {n}"), true));
+            let (request, before) = asks.split_last().expect("a request");
+            session.hear(before);
+            let id = session.core.state.record.open.tools.keys().next().cloned();
+            session.hear(std::slice::from_ref(request));
+            let expected = is_breach && id.is_none();
+            assert_eq!(session.core.breach.is_some(), expected, "{count}: {asks:?}");
         }
     }
 }

@@ -68,6 +68,9 @@ fn what_may_run_a_program_or_is_not_understood_asks() {
         "[core]\nhooksPath = \"x\"",
         "[core]\nhooksPath = %(prefix)/x",
         "[core]\nhooksPath = x # y",
+        "[core]\nhooksPath = x\ty",
+        "[core]\nhooksPath = x\u{b}",
+        "\u{a0}[core]\nbare = true",
         "[core]\nhooksPath",
         "[diff]\nexternal = id",
         "[diff \"x\"]\ntextconv = id",
@@ -141,6 +144,16 @@ fn every_repository_that_git_may_find_is_looked_at() {
             ("/a/b/../x/../c/config", evil),
         ],
         &[("/a/b/.git", "something else")],
+        // git cuts off line ends only.
+        &[("/a/b/.git", "gitdir: x \n"), ("/a/b/x /config", evil)],
+        &[("/a/b/.git", "gitdir: x\u{a0}\n"), ("/a/b/x\u{a0}/config", evil)],
+        &[("/a/b/.git", "gitdir:  x\n"), ("/a/b/ x/config", evil)],
+        &[("/a/b/HEAD", "x"), ("/a/b/commondir", "c \n"), ("/a/b/c /config", evil)],
+        &[("/a/b/HEAD", "x"), ("/a/b/commondir", "\n")],
+        &[
+            ("/a/b/.git/config", "[core]\nhooksPath = h\u{a0}\n"),
+            ("/a/b/h\u{a0}/post-index-change", ""),
+        ],
         // A submodule has its own configuration.
         &[("/a/b/.git/config", USUAL), ("/a/b/.gitmodules", "")],
         &[("/a/b/.git/config", USUAL), ("/a/b/.git/modules/x/config", "")],

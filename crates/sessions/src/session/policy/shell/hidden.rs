@@ -77,6 +77,101 @@ const INTERPRETERS: &[(&str, &str, &[&str])] = &[
     ("gvim", "cS", &["--cmd"]),
     ("emacsclient", "e", &["--eval"]),
     ("emacs", "f", &["--eval", "-eval", "--execute", "--funcall"]),
+    ("iex", "e", &["--eval", "--rpc-eval"]),
+    ("ghci", "e", &[]),
+    ("runhaskell", "e", &[]),
+    ("scala-cli", "e", &["--execute-script", "--script-snippet", "--scala-snippet"]),
+    ("jrunscript", "e", &[]),
+    ("coffee", "e", &["--eval"]),
+    ("babel-node", "ep", &["--eval", "--print"]),
+    ("zx", "e", &["--eval"]),
+    ("qjs", "e", &["--eval"]),
+    ("d8", "e", &[]),
+    ("js", "e", &[]),
+    ("pry", "e", &["--exec"]),
+    ("csi", "e", &["-eval"]),
+    ("gsi", "e", &[]),
+    ("gosh", "eE", &[]),
+    ("clisp", "x", &[]),
+    ("ecl", "", &["--eval", "-eval"]),
+    ("ccl", "e", &["--eval"]),
+    ("ros", "e", &[]),
+    ("matlab", "r", &["-batch", "-r"]),
+    ("scilab", "e", &[]),
+    ("sage", "c", &[]),
+    ("hy", "c", &[]),
+    ("bpython", "c", &[]),
+    ("ptpython", "c", &[]),
+];
+
+/// Commands of programs, and options of these commands, that take code or keystrokes.
+const CODE_WORDS: &[(&str, &[&str])] = &[
+    ("artisan", &["tinker"]),
+    ("bin/console", &["eval"]),
+    ("django-admin", &["shell", "shell_plus"]),
+    ("drush", &["php:eval", "php-eval", "eval", "ev"]),
+    ("kitty", &["send-text", "launch"]),
+    ("lein", &["eval", "exec", "update-in"]),
+    ("manage.py", &["shell", "shell_plus"]),
+    ("mix", &["-e", "--eval", "eval", "--rpc-eval"]),
+    ("nix", &["--expr", "--run"]),
+    ("nix-build", &["-E", "--expr"]),
+    ("nix-instantiate", &["-E", "--expr", "--eval"]),
+    ("nix-shell", &["-E", "--expr"]),
+    ("pyperf", &["timeit"]),
+    ("rails", &["runner", "r"]),
+    ("rebar3", &["--eval"]),
+    ("sbt", &["eval", "consoleQuick"]),
+    ("screen", &["stuff", "exec", "eval"]),
+    ("tmux", &["send-keys", "send", "set-buffer", "setb", "load-buffer", "source-file", "source"]),
+    ("wezterm", &["send-text"]),
+    ("wp", &["eval", "shell", "--exec"]),
+    ("zellij", &["write", "write-chars"]),
+];
+
+/// Modules of python that run code among their words.
+const CODE_MODULES: &[&str] =
+    &["timeit", "pdb", "idlelib", "pyperf", "perf", "IPython", "ipython", "hy", "xonsh"];
+
+/// Programs, other than wrappers, that may pass an argument to a shell.
+const SHELL_USERS: &[&str] = &[
+    "alacritty",
+    "ansible",
+    "at",
+    "byobu",
+    "concurrently",
+    "crontab",
+    "dtach",
+    "entr",
+    "foreman",
+    "gcloud",
+    "gnome-terminal",
+    "heroku",
+    "honcho",
+    "just",
+    "kitty",
+    "konsole",
+    "make",
+    "mprocs",
+    "nix",
+    "nix-shell",
+    "npm",
+    "onchange",
+    "pdsh",
+    "pm2",
+    "pnpm",
+    "pssh",
+    "salt",
+    "screen",
+    "socat",
+    "tmux",
+    "urxvt",
+    "vagrant",
+    "watchexec",
+    "wezterm",
+    "xterm",
+    "yarn",
+    "zellij",
 ];
 
 /// Letters of these programs that take the next word as their value.
@@ -104,7 +199,8 @@ impl HiddenPrograms {
         let first = words.first().map_or("", |word| base(word));
         Self {
             runs_code: runs_code(words),
-            wraps: words.iter().any(|word| side_effects::is_wrapper(base(word))),
+            wraps: words.iter().any(|word| is_shell_user(base(word)))
+                || side_effects::has_side_effect(words, 1),
             is_plain: PLAIN.contains(&first) || readonly::never_runs(first),
         }
     }
@@ -126,17 +222,50 @@ pub(in super::super) fn is_interpreter(program: &str) -> bool {
     INTERPRETERS.iter().any(|(known, ..)| *known == name)
 }
 
+fn is_shell_user(program: &str) -> bool {
+    side_effects::is_wrapper(program) || SHELL_USERS.contains(&program)
+}
+
 fn runs_code(words: &[String]) -> bool {
     let mut programs = 0;
     words.iter().enumerate().any(|(at, word)| {
         let rest = words.get(at + 1..).unwrap_or_default();
         let name = unversioned(base(word));
-        let known = INTERPRETERS.iter().find(|(program, ..)| *program == name);
+        // `mongosh` and `d8` have no version in their names.
+        let fits = |program: &str| program == name || program == base(word);
+        let known = INTERPRETERS.iter().find(|(program, ..)| fits(program));
+        let taking = CODE_WORDS.iter().find(|(program, _)| fits(base(program)));
         let is_sed = matches!(name, "sed" | "gsed");
-        programs += usize::from(known.is_some() || is_sed);
+        programs += usize::from(known.is_some() || taking.is_some() || is_sed);
+        let first = |word: &String| word.split(['=', ' ']).next().unwrap_or_default().to_owned();
         programs > PROGRAM_LIMIT
             || known.is_some_and(|(_, letters, options)| has_code(rest, letters, options))
+            || known.is_some_and(|(program, ..)| runs_module(program, rest))
+            || taking
+                .is_some_and(|(_, own)| rest.iter().any(|word| own.contains(&first(word).as_str())))
+            || (is_editor(name) && rest.iter().any(|word| is_editor_command(word)))
             || (is_sed && side_effects::sed::runs(rest))
+    })
+}
+
+fn is_editor(name: &str) -> bool {
+    matches!(name, "vi" | "vim" | "nvim" | "view" | "gvim" | "ex" | "less" | "more")
+}
+
+/// `+5` and `+/text` go to a place in the file.
+fn is_editor_command(word: &str) -> bool {
+    word.strip_prefix('+').is_some_and(|command| {
+        !command.starts_with('/') && !command.bytes().all(|byte| byte.is_ascii_digit())
+    })
+}
+
+/// Whether python runs a module that takes code.
+fn runs_module(program: &str, words: &[String]) -> bool {
+    let words: Vec<_> = words.iter().map(|word| (word.as_str(), false)).collect();
+    let module = side_effects::module(program, &words);
+    module.and_then(|words| words.first().copied()).is_some_and(|(module, _)| {
+        let package = module.split('.').next().unwrap_or_default();
+        CODE_MODULES.contains(&package)
     })
 }
 
@@ -152,12 +281,17 @@ fn has_code(words: &[String], letters: &str, options: &[&str]) -> bool {
             // `python -m MODULE` ends python's own options.
             None => return false,
             Some(rest) if rest.starts_with('-') => is_value = !rest.contains('='),
-            Some(rest) if rest.starts_with('m') && letters == "c" => return false,
+            Some(rest) if letters == "c" && ends_in_module(rest) => return false,
             Some(rest) if rest.contains(|c| letters.contains(c)) => return true,
             Some(rest) => is_value = rest.ends_with(|c| VALUED.contains(c)),
         }
     }
     false
+}
+
+/// Whether python's letters name a module: `-m`, `-um`.
+fn ends_in_module(letters: &str) -> bool {
+    letters.chars().find(|c| matches!(c, 'c' | 'm')) == Some('m')
 }
 
 fn is_glued(token: &str, program: &str) -> bool {
@@ -172,6 +306,7 @@ fn is_glued(token: &str, program: &str) -> bool {
 }
 
 /// The name of a program without the version at its end.
-fn unversioned(name: &str) -> &str {
+pub(in super::super) fn unversioned(name: &str) -> &str {
+    let name = name.strip_suffix(".exe").unwrap_or(name);
     name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-')
 }

@@ -175,7 +175,7 @@ pub(super) fn has_side_effect(words: &[Word<'_>]) -> bool {
                 let Some((directory, covered)) = rest.next() else { return false };
                 // Another repository, with its own configuration.
                 let leaves = directory.starts_with(['/', '~']) || directory.contains("..");
-                if !covered && leaves {
+                if !covered && (leaves || is_inner(directory)) {
                     return true;
                 }
             }
@@ -200,9 +200,16 @@ pub(super) fn has_side_effect(words: &[Word<'_>]) -> bool {
     let mut rows =
         UNCOVERED_OPTIONS.iter().filter(|row| row.program == "git" || row.program == own);
     rows.any(|row| given.iter().any(|word| row.options.split(' ').any(|option| is(word, option, row.valued))))
+        || given.iter().any(|word| is_inner(word))
         // `ext::` and similar prefixes name the program that talks to the other side.
         || (REMOTE.contains(&command) && given.iter().any(|word| word.contains("::")))
         || (command == "config" && configures(&given, names_operand))
+}
+
+/// Whether a word names git's own directory, where hooks and settings are. File systems may ignore case.
+fn is_inner(word: &str) -> bool {
+    let mut names = word.split(['/', '=', ':']);
+    names.any(|name| name.eq_ignore_ascii_case(".git") || name.eq_ignore_ascii_case("git~1"))
 }
 
 /// Whether `git config` does more than read, or set one of the keys that run nothing. Sections can be

@@ -1,7 +1,7 @@
 //! What single programs do with more than an option: operands that are written, scripts and statements that
 //! run something.
 
-use super::{Word, has_option};
+use super::{UNCOVERED_OPTIONS, Word, has_option, is, leads_out};
 
 /// Whether the words of that program write a file or run a program. `given` are the words that the rule
 /// does not name.
@@ -18,12 +18,35 @@ pub(super) fn has_side_effect(program: &str, rest: &[Word<'_>], given: &[&str]) 
         "awk" => given.iter().any(|word| word.contains('@')),
         // A command for the pager, other than a line number, a pattern or the end.
         "less" => given.iter().any(|word| {
-            word.strip_prefix('+').is_some_and(|command| {
-                !command.bytes().all(|b| b.is_ascii_digit())
-                    && !command.starts_with('/')
-                    && !matches!(command, "G" | "F")
-            })
+            // It ignores the case of long options.
+            let is_long = word.starts_with("--");
+            (is_long && has_option("less", &[word.to_ascii_lowercase().as_str()]))
+                || word.strip_prefix('+').is_some_and(|command| {
+                    !command.bytes().all(|b| b.is_ascii_digit())
+                        && !command.starts_with('/')
+                        && !matches!(command, "G" | "F")
+                })
         }),
+        "curl" => curl(given),
+        // It ignores the case of options, and reads more of them from a file.
+        "tsc" => given.iter().enumerate().any(|(at, word)| {
+            let is_named = |option: &str| {
+                let name = word.strip_prefix('-').unwrap_or_default().split('=').next();
+                let name = name.unwrap_or_default().trim_start_matches('-');
+                name.eq_ignore_ascii_case(option.trim_start_matches('-'))
+            };
+            let row = UNCOVERED_OPTIONS.iter().filter(|row| row.program == "tsc");
+            let mut options = row.flat_map(|row| row.options.split(' '));
+            let next = given.get(at + 1).copied().unwrap_or_default();
+            word.starts_with('@')
+                || (word.starts_with('-')
+                    && options.any(|option| match option.strip_suffix("=..") {
+                        Some(option) => is_named(option) && leads_out(next),
+                        None => is_named(option),
+                    }))
+        }),
+        // They read `_` for `-`, and ignore a prefix.
+        "mysqldump" | "mysqlbinlog" => mysql_option(program, given),
         // These read more options from a file.
         "addr2line" | "ar" | "c++filt" | "gprof" | "nm" | "objcopy" | "objdump" | "ranlib"
         | "readelf" | "size" | "strings" | "strip" => {
@@ -33,13 +56,14 @@ pub(super) fn has_side_effect(program: &str, rest: &[Word<'_>], given: &[&str]) 
         "ldd" => given.iter().any(|word| !word.starts_with('-') && !is_installed(word)),
         // A reader or writer in Lua.
         "pandoc" => given.iter().any(|word| word.ends_with(".lua")),
-        "sqlite3" => {
+        "sqlite3" | "duckdb" => {
             given.iter().any(|word| sqlite_writes(word) || statements(word).any(sql_leaves))
         }
         "psql" => given.iter().any(|word| statements(word).any(sql_leaves)),
-        "mysql" => given
-            .iter()
-            .any(|word| statements(word).any(|it| sql_leaves(it) || is_mysql_command(it))),
+        "mysql" => {
+            let leaves = |it: &str| sql_leaves(it) || is_mysql_command(it);
+            mysql_option(program, given) || given.iter().any(|word| statements(word).any(leaves))
+        }
         "gh" => extends(rest),
         // A setting that names a file to write.
         "pytest" => given.iter().enumerate().any(|(at, word)| {
@@ -80,15 +104,176 @@ pub(super) fn has_side_effect(program: &str, rest: &[Word<'_>], given: &[&str]) 
         }),
         "tar" => tar(rest),
         "make" => given.iter().any(|word| {
-            let variable = word
-                .split_once('=')
-                .map(|(variable, _)| variable.trim_end_matches([':', '+', '?']));
-            variable
-                .is_some_and(|variable| variable.contains("SHELL") || variable.starts_with("MAKE"))
+            word.split_once('=').is_some_and(|(variable, value)| {
+                makes_run(variable.trim_end_matches([':', '+', '?', ' ']).trim_start(), value)
+            })
         }),
         "go" => go(rest),
         _ => false,
     }
+}
+
+/// Variables that make any program run others, or load code. `*` is any ending.
+const RUNNING: &[&str] = &[
+    "BASH_ENV",
+    "CDPATH",
+    "CLASSPATH",
+    "DYLD_*",
+    "EDITOR",
+    "ENV",
+    "GCONV_PATH",
+    "GIT_*",
+    "GNUMAKEFLAGS",
+    "GOFLAGS",
+    "IFS",
+    "JAVA_TOOL_OPTIONS",
+    "JDK_JAVA_OPTIONS",
+    "LD_*",
+    "LUA_*",
+    "MAKE*",
+    "NODE_OPTIONS",
+    "NODE_PATH",
+    "PAGER",
+    "PATH",
+    "PERL5*",
+    "PERLLIB",
+    "PROMPT_COMMAND",
+    "PYTHON*PATH",
+    "PYTHONHOME",
+    "PYTHONPATH",
+    "PYTHONSTARTUP",
+    "RUBYLIB",
+    "RUBYOPT",
+    "RUSTC*",
+    "SHELLOPTS",
+    "VISUAL",
+    "VPATH",
+    "_JAVA_OPTIONS",
+];
+
+/// Variables of makefiles that usually name a program.
+const PROGRAMS: &[&str] = &[
+    "AR",
+    "AS",
+    "AWK",
+    "BASH",
+    "CARGO",
+    "CC",
+    "CHMOD",
+    "CLANG",
+    "CMAKE",
+    "CP",
+    "CPP",
+    "CURL",
+    "CXX",
+    "DOCKER",
+    "FC",
+    "FIND",
+    "GCC",
+    "GIT",
+    "GO",
+    "GREP",
+    "GXX",
+    "HOSTCC",
+    "HOSTCXX",
+    "INSTALL",
+    "JAVA",
+    "JAVAC",
+    "LD",
+    "LEX",
+    "LN",
+    "MKDIR",
+    "MV",
+    "NM",
+    "NODE",
+    "NPM",
+    "NPX",
+    "OBJCOPY",
+    "PERL",
+    "PHP",
+    "PIP",
+    "PKG_CONFIG",
+    "PNPM",
+    "PYTEST",
+    "PYTHON",
+    "PYTHON3",
+    "RANLIB",
+    "RM",
+    "RUBY",
+    "RUSTC",
+    "SED",
+    "SH",
+    "STRIP",
+    "SUDO",
+    "TAR",
+    "UV",
+    "WGET",
+    "YACC",
+    "YARN",
+];
+
+/// Whether a variable of make lets its user run another program: any value of some, and a path as the value
+/// of one that names a program.
+fn makes_run(variable: &str, value: &str) -> bool {
+    let fits = |known: &&str| match known.split_once('*') {
+        Some((start, end)) => variable.starts_with(start) && variable.ends_with(end),
+        None => variable == *known,
+    };
+    let names_program = PROGRAMS.contains(&variable) || variable.ends_with("_CMD");
+    let is_path = |word: &str| word.contains('/') && !is_installed(word);
+    variable.contains("SHELL")
+        || RUNNING.iter().any(fits)
+        || (names_program && value.split(' ').any(is_path))
+}
+
+/// `--expand-X` is `--X`, and a format in a file may name a file to write.
+fn curl(given: &[&str]) -> bool {
+    let valued =
+        UNCOVERED_OPTIONS.iter().find(|row| row.program == "curl").map_or("", |row| row.valued);
+    given.iter().enumerate().any(|(at, word)| {
+        let next = given.get(at + 1).copied().unwrap_or_default();
+        if let Some(long) = word.strip_prefix("--") {
+            let long = long.strip_prefix("expand-").unwrap_or(long);
+            let long = format!("--{long}");
+            let is_format = is(&long, "--write-out", valued);
+            let value = long.split_once('=').map_or(next, |(_, value)| value);
+            return has_option("curl", &[&long]) || (is_format && value.starts_with('@'));
+        }
+        let Some(letters) = word.strip_prefix('-') else { return false };
+        let first = letters.find(|c| valued.contains(c));
+        let value = first.and_then(|at| letters.get(at..)?.strip_prefix('w'));
+        let value = value.map(|glued| if glued.is_empty() { next } else { glued });
+        value.is_some_and(|value| value.starts_with('@'))
+    })
+}
+
+fn mysql_option(program: &str, given: &[&str]) -> bool {
+    given.iter().filter_map(|word| word.strip_prefix("--")).any(|long| {
+        let (name, value) = long.split_once('=').unwrap_or((long, ""));
+        let name = name.replace('_', "-");
+        let name = name.strip_prefix("loose-").unwrap_or(&name);
+        has_option(program, &[format!("--{name}={value}").as_str()])
+    })
+}
+
+/// Where the command begins that ssh runs on the other machine: after the host and the options around it.
+pub(super) fn ssh_command(words: &[Word<'_>]) -> Option<usize> {
+    const VALUED: &str = "BDEFIJLOPQRSWbceilmopw";
+    let mut operands = 0;
+    let mut is_value = false;
+    words.iter().position(|(word, _)| {
+        if std::mem::take(&mut is_value) {
+            return false;
+        }
+        match word.strip_prefix('-').filter(|letters| !letters.is_empty()) {
+            Some(letters) => {
+                let at = letters.find(|c| VALUED.contains(c));
+                is_value = at.is_some_and(|at| at + 1 == letters.len());
+            }
+            None => operands += 1,
+        }
+        operands > 1
+    })
 }
 
 /// Commands of sqlite3 itself that only show something.
@@ -135,10 +320,13 @@ fn statements(word: &str) -> impl Iterator<Item = &str> {
     [word].into_iter().chain(long).chain(glued).map(str::trim_start)
 }
 
-/// Whether it is a command of sqlite3 itself that may run a program or write a file.
+/// Whether it is a command of sqlite3 itself that may run a program or write a file. A path has a slash in
+/// its first word.
 fn sqlite_writes(word: &str) -> bool {
+    let word = word.trim_start();
     let command = word.split(' ').next().unwrap_or_default();
-    word.starts_with('.') && !word.contains('/') && !SQLITE_SHOWS.contains(&command)
+    let is_path = command.contains('/') && !command.contains(['\'', '"']);
+    word.starts_with('.') && !is_path && !SQLITE_SHOWS.contains(&command)
 }
 
 /// Whether an SQL statement leaves the database, for a file or a program.
@@ -161,14 +349,21 @@ fn sql_leaves(statement: &str) -> bool {
 /// Aliases and extensions are programs, and what follows `--` is for git or ssh.
 fn extends(words: &[Word<'_>]) -> bool {
     const COMMANDS: &[&str] = &["alias", "config", "ext", "extension", "extensions"];
-    let Some(first) = words.iter().position(|(word, _)| !word.starts_with('-')) else {
-        return false;
-    };
     // After an option comes its value or the command.
-    let named = words.iter().skip(first).take(if first > 0 { 2 } else { 1 });
-    let mut named = named.filter(|(_, covered)| !covered);
-    named.any(|(word, _)| COMMANDS.contains(word))
-        || words.iter().any(|(word, covered)| !covered && *word == "--")
+    let mut may_be_value = false;
+    for (word, covered) in words {
+        if word.starts_with('-') {
+            may_be_value = true;
+            continue;
+        }
+        if !covered && COMMANDS.contains(word) {
+            return true;
+        }
+        if !std::mem::take(&mut may_be_value) {
+            break;
+        }
+    }
+    words.iter().any(|(word, covered)| !covered && *word == "--")
 }
 
 /// Whether a path lies where programs and libraries are installed.

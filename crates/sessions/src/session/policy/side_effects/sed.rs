@@ -48,11 +48,14 @@ fn effects<'w>(words: impl Iterator<Item = Word<'w>>) -> impl Iterator<Item = (E
     let words: Vec<Word<'w>> = words.collect();
     let mut effects = Vec::new();
     let mut operand = None;
+    // Some versions stop reading options at the first operand, so it is the script.
+    let mut is_first = false;
     let mut has_script = false;
     let mut rest = words.into_iter().peekable();
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     while let Some((word, covered)) = rest.next() {
         let Some(option) = word.strip_prefix('-').filter(|option| !option.is_empty()) else {
+            is_first |= operand.is_none() && !has_script;
             operand = operand.or(Some((word, covered)));
             continue;
         };
@@ -101,7 +104,7 @@ fn effects<'w>(words: impl Iterator<Item = Word<'w>>) -> impl Iterator<Item = (E
         }
     }
     // Without an option for it, the script is the first operand.
-    if !has_script {
+    if !has_script || is_first {
         effects.extend(operand.map(|(text, covered)| (script(text), covered)));
     }
     effects.into_iter()
@@ -142,11 +145,12 @@ fn script(text: &str) -> Effect {
 /// What follows an address, if there is one.
 fn address(text: &str) -> Option<&str> {
     if let Some(pattern) = text.strip_prefix('/') {
-        let (pattern, rest) = pattern.split_once('/')?;
-        // Some versions treat the slash literally in brackets.
-        if pattern.matches('[').count() > pattern.matches(']').count() {
+        let end = pattern.find('/')?;
+        // Some versions treat the slash literally in brackets, and they differ on where brackets end.
+        if [false, true].iter().any(|has_classes| end_of(pattern, *has_classes) != Some(end)) {
             return None;
         }
+        let rest = pattern.get(end + 1..)?;
         return Some(rest.trim_start_matches(['I', 'M']).trim_start());
     }
     let rest = text.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -157,6 +161,36 @@ fn address(text: &str) -> Option<&str> {
         _ => rest,
     };
     Some(rest.trim_start())
+}
+
+/// Where a pattern ends, if a slash in brackets is literal. `has_classes`: brackets may contain `[:alpha:]`.
+fn end_of(pattern: &str, has_classes: bool) -> Option<usize> {
+    let bytes = pattern.as_bytes();
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'/' => return Some(at),
+            b'[' => {
+                // The first character in brackets is literal.
+                let first = at + 1 + usize::from(bytes.get(at + 1) == Some(&b'^'));
+                at = first;
+                while *bytes.get(at)? != b']' || at == first {
+                    let class =
+                        bytes.get(at + 1).filter(|_| has_classes && bytes.get(at) == Some(&b'['));
+                    at += match class {
+                        Some(mark @ (b':' | b'.' | b'=')) => {
+                            let inside = bytes.get(at + 2..)?;
+                            inside.windows(2).position(|two| two == [*mark, b']'])? + 4
+                        }
+                        _ => 1,
+                    };
+                }
+                at += 1;
+            }
+            _ => at += 1,
+        }
+    }
+    None
 }
 
 /// Three parts between the same character, which occurs nowhere else.

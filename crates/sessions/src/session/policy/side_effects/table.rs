@@ -64,7 +64,7 @@ pub const UNCOVERED_OPTIONS: &[UncoveredOptions] = &[
         "less",
         "--log-file --LOG-FILE --lesskey-file --lesskey-src --lesskey-content --tag \
          --tag-file -o -O -k -t -T",
-        "PDbhjpxyz",
+        "PDjpx",
     ),
     row("bat", "--pager", ""),
     row("tree", "-o -R", ""),
@@ -91,7 +91,7 @@ pub const UNCOVERED_OPTIONS: &[UncoveredOptions] = &[
          -e",
         "BTfM",
     ),
-    row("scp", "-S -o -F", "DJPXcil"),
+    row("scp", "-S -o -F -D", "JMPXcil"),
     row("sftp", "-S -D -b -o -F", "BJPRXcils"),
     row(
         "man",
@@ -122,7 +122,7 @@ pub const UNCOVERED_OPTIONS: &[UncoveredOptions] = &[
          -a -P",
         "ABDIQRTUXiltw",
     ),
-    row("ssh", "-o -F -E -I", "BDJLQRSWbceilmpw"),
+    row("ssh", "-o -F -E -I", "BDJLOPQRSWbceilmpw"),
     row("pip", "--python --log --log-file", ""),
     row(
         "npm",
@@ -144,10 +144,17 @@ pub const UNCOVERED_OPTIONS: &[UncoveredOptions] = &[
     ),
     row("pygmentize", "-x -o", "FLNOPSafl"),
     row("split", "--filter", ""),
-    row("sqlite3", "-cmd -init", ""),
+    row("sqlite3", "-cmd -init -A", ""),
+    row("duckdb", "-cmd -init -f -file -ui -unsigned", "*"),
     row("kubectl", "--kubeconfig --profile-output set-credentials", ""),
     row("helm", "--kubeconfig --post-renderer --output-dir plugin", ""),
-    row("cloc", "--extract-with --config --out --report-file", ""),
+    row(
+        "cloc",
+        "--extract-with --config --out --report-file --vcs --counted --ignored --found \
+         --categorized --sql --write-lang-def --write-lang-def-incl-dup --strip-comments \
+         --strip-code --diff-alignment",
+        "",
+    ),
     row("scc", "--output --format-multi -o", "fisxMN"),
     row("ast-grep", "--update-all --interactive --config -U -i -c", "prlsABC"),
     row("comby", "-i -in-place -review -editor -config -rg", "*"),
@@ -280,7 +287,12 @@ pub const UNCOVERED_OPTIONS: &[UncoveredOptions] = &[
     row("mongodump", "--archive --config=.. -o", "cdhpqu"),
     row("sqlcmd", "-o -i", "CHPQSUYadhlqstvwy"),
     row("coverage", "--rcfile=.. --data-file=.. --directory=.. -o -d=..", ""),
-    row("tsc", "--tsBuildInfoFile --generateTrace --generateCpuProfile --project=.. -p=..", "*"),
+    row(
+        "tsc",
+        "-out -outFile -tsBuildInfoFile -generateTrace -generateCpuProfile -outDir=.. \
+         -declarationDir=.. -project=.. -build=.. -p=.. -b=..",
+        "*",
+    ),
     row("perf", "-o", "CFTcegpt"),
     row("aria2c", "--dir --log --save-session --save-cookies --conf-path --on-* -o -d -l", "jsx"),
     row("yt-dlp", "--paths --config-locations --downloader --plugin-dirs --cookies -o -P", "frU"),
