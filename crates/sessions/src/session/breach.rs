@@ -160,7 +160,7 @@ impl Core {
         match self.calls.standing.get(tool).copied() {
             Some(standing @ CallPermission::Unanswered) => self.ran_unallowed(tool, standing),
             Some(standing @ CallPermission::Denied) if is_sure => {
-                self.ran_unallowed(tool, standing)
+                self.ran_unallowed(tool, standing);
             }
             // The call is done, so make room for others.
             Some(CallPermission::Allowed) => drop(self.calls.standing.remove(tool)),

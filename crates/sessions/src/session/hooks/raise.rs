@@ -56,7 +56,7 @@ impl Core {
                 self.record(draft);
             }
             EventKind::AgentSpawned(_) | EventKind::AgentFinished(_) => {
-                self.observe_subagent(draft)
+                self.observe_subagent(draft);
             }
             EventKind::SessionStarted(_)
             | EventKind::TextChunk(_)
