@@ -10,7 +10,7 @@ use std::fmt;
 use agentwire_protocol::AgentType;
 use serde::Serialize;
 
-use crate::acp::Own;
+use crate::acp::AgentQuirks;
 use crate::agent::AgentDialect;
 use crate::guarded::Unguarded;
 
@@ -38,7 +38,7 @@ pub struct Program {
     /// How it counts tokens that were read from a cache.
     pub cache: CacheCount,
     /// Its own extensions to ACP, if it speaks ACP.
-    pub acp: Option<&'static Own>,
+    pub acp: Option<&'static AgentQuirks>,
     /// Its own files, by a name in their path. They control what it may do, so no mode lets any agent
     /// change them without asking.
     pub protected: &'static [&'static str],

@@ -13,7 +13,7 @@ use crate::describe::{
     AgentTools, CallFacts, Class, Description, Fields, Form, Seen, ShellCommand, Shows, Tool,
     Touches, file_address, has_scheme, shell_command, shown, shows_by_class, unsure, value,
 };
-use paths::Named;
+use paths::NamedFiles;
 pub(super) use paths::PATH;
 
 /// The tools of an agent about which only the kinds of calls are known. It always asks: modes with
@@ -46,7 +46,7 @@ pub(super) fn set_aside(call: &mut Fields) -> bool {
     unknown.retain(|name, _| !ACP_CALL.contains(&name.as_str()));
     let mut classes = Vec::new();
     hints::classes(&unknown, &mut classes);
-    if classes.is_empty() && Named::of(Class::Unknown, &unknown).is_empty() {
+    if classes.is_empty() && NamedFiles::of(Class::Unknown, &unknown).is_empty() {
         return false;
     }
     call.retain(|name, _| ACP_CALL.contains(&name.as_str()));
@@ -60,7 +60,7 @@ pub(super) fn may_be_file(address: &str) -> bool {
 }
 
 /// Everything that is known about a call.
-struct Told<'f> {
+struct ReportedCall<'f> {
     /// The call itself, if it is given as the input.
     call: Option<&'f Fields>,
     /// The tool's arguments.
@@ -87,7 +87,7 @@ pub(crate) fn look(
     directory: fn(&Fields) -> Option<String>,
 ) -> Seen {
     let input = value(facts.input);
-    let told = Told::of(input.as_ref(), facts.call_id);
+    let told = ReportedCall::of(input.as_ref(), facts.call_id);
     let (started, said) = (facts.kind.map(Class::of_kind), told.kind());
     let by_kind = match (started, said) {
         (Some(started), Some(said)) if started != Class::Unknown && rank(said) > rank(started) => {
@@ -183,7 +183,7 @@ fn includes(class: Class, other: Class, is_named: bool) -> bool {
     }
 }
 
-impl<'f> Told<'f> {
+impl<'f> ReportedCall<'f> {
     /// The model writes the arguments, and may add fields to make them look like a call. An input with any
     /// other field, or with another call's id, is not a call.
     fn of(input: Option<&'f Value>, call_id: Option<&str>) -> Self {
@@ -273,11 +273,11 @@ impl<'f> Told<'f> {
         !self.list("content").all(is_known)
     }
 
-    fn named(&self, class: Class) -> Named {
+    fn named(&self, class: Class) -> NamedFiles {
         match (self.raw, self.odd) {
-            (Some(raw), _) => Named::of(class, raw),
-            (None, Some(odd)) => Named::anywhere(class, odd),
-            (None, None) => Named::default(),
+            (Some(raw), _) => NamedFiles::of(class, raw),
+            (None, Some(odd)) => NamedFiles::anywhere(class, odd),
+            (None, None) => NamedFiles::default(),
         }
     }
 

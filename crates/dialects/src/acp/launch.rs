@@ -6,10 +6,10 @@ use agentwire_protocol::session::McpServer;
 use agentwire_protocol::{ErrorCode, GatewayError, SandboxMode, SessionConfig};
 use serde_json::{Value as Object, json};
 
-use super::Own;
+use super::AgentQuirks;
 use crate::agent::{Launch, Start, further_prompt, has_native_options, refuse, whole_prompt};
 
-pub(super) fn launch(start: &Start<'_>, own: Option<&Own>) -> Result<Launch, GatewayError> {
+pub(super) fn launch(start: &Start<'_>, own: Option<&AgentQuirks>) -> Result<Launch, GatewayError> {
     let config = start.config;
     let has_sandbox = own.is_some_and(|own| own.has_sandbox);
     let name = name(own);
@@ -52,7 +52,7 @@ pub(super) fn preface(config: &SessionConfig, announces: impl Fn(&str) -> bool) 
 }
 
 /// The agent's name in error messages.
-pub(super) fn name(own: Option<&Own>) -> &'static str {
+pub(super) fn name(own: Option<&AgentQuirks>) -> &'static str {
     own.map_or("the ACP agent", |own| own.name)
 }
 
@@ -61,7 +61,7 @@ pub(super) fn name(own: Option<&Own>) -> &'static str {
 pub(super) fn session(
     config: &SessionConfig,
     resume: Option<&str>,
-    own: Option<&Own>,
+    own: Option<&AgentQuirks>,
     announces: impl Fn(&str) -> bool,
 ) -> Result<Object, GatewayError> {
     let name = name(own);

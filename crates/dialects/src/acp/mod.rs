@@ -4,7 +4,7 @@
 //! Agents: any that speaks it (schema of `@agentclientprotocol/sdk` 2.4.0), and Gemini CLI with `--acp`
 //! (measured with 0.61.0), whose default driver this is.
 //!
-//! An agent may have quirks ([`Own`]), recognised by `agentInfo.name`: a call that must be approved first
+//! An agent may have quirks ([`AgentQuirks`]), recognised by `agentInfo.name`: a call that must be approved first
 //! appears in the request; a refused call gets no further update; a mode change arrives as text
 //! (`[MODE_UPDATE] yolo`); the result of `session/load` arrives before its replay ends. An agent's request
 //! ids may start at 0, like ours; model errors may have HTTP codes.
@@ -20,7 +20,7 @@ mod wire;
 
 pub(crate) use describe::{TOOLS, look};
 pub(crate) use modes::gateway_mode;
-pub use own::Own;
+pub use own::AgentQuirks;
 pub use program::PROGRAM;
 
 use agentwire_protocol::event::{ErrorEvent, TurnFailed};
@@ -37,7 +37,7 @@ pub const ACP: Acp = Acp { agent: AgentType::Acp, tools: &TOOLS, own: None };
 pub struct Acp {
     pub(crate) agent: AgentType,
     pub(crate) tools: &'static AgentTools,
-    pub(crate) own: Option<&'static Own>,
+    pub(crate) own: Option<&'static AgentQuirks>,
 }
 
 impl AgentDialect for Acp {

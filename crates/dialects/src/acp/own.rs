@@ -14,7 +14,7 @@ use crate::project::ProjectFile;
 pub(crate) type ApiError = (String, Option<String>);
 
 /// What is known about an agent beyond the protocol.
-pub struct Own {
+pub struct AgentQuirks {
     /// Its name in error messages.
     pub(crate) name: &'static str,
     /// The name in `agentInfo` by which it is recognised where the user chose the program.
@@ -49,12 +49,12 @@ pub struct Own {
     pub(crate) replays_late: bool,
 }
 
-fn known() -> impl Iterator<Item = &'static Own> {
+fn known() -> impl Iterator<Item = &'static AgentQuirks> {
     programs().iter().filter_map(|program| program.acp)
 }
 
 /// The known agent with that name in `agentInfo`.
-pub(super) fn named(name: Value<'_>) -> Option<&'static Own> {
+pub(super) fn named(name: Value<'_>) -> Option<&'static AgentQuirks> {
     known().find(|own| name.is(own.info_name))
 }
 

@@ -3,14 +3,14 @@
 use agentwire_protocol::{AgentType, GatewayError, SandboxMode, SessionConfig};
 
 use super::{describe, native, project, rules};
-use crate::acp::{Acp, Own, gateway_mode};
+use crate::acp::{Acp, AgentQuirks, gateway_mode};
 use crate::agent::{Launch, Part};
 
 pub const OVER_ACP: Acp =
     Acp { agent: AgentType::Gemini, tools: &describe::TOOLS, own: Some(&OWN) };
 
 /// Gemini's quirks over ACP (0.61.0).
-pub(super) const OWN: Own = Own {
+pub(super) const OWN: AgentQuirks = AgentQuirks {
     name: "gemini over ACP",
     info_name: "gemini-cli",
     launch,

@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Object, json};
 use super::super::describe::{PATH, deletes, may_be_file, set_aside};
 use super::super::wire::ToolCall;
 use super::content::KEPT_BYTES;
-use super::tools::{Tool, kind, name_in_id};
+use super::tools::{ToolState, kind, name_in_id};
 use crate::describe::value;
 use crate::json::Value;
 use crate::tape::Unasked;
@@ -21,7 +21,7 @@ const TOO_MANY: &str = "/\u{2026}";
 
 /// What a call would do.
 #[derive(Debug, Default)]
-pub(super) struct Deed {
+pub(super) struct CallEffects {
     /// The most dangerous kind reported, if any.
     kind: Option<ToolKind>,
     kinds: Vec<ToolKind>,
@@ -41,7 +41,7 @@ pub(super) struct Deed {
     pub(super) ran: Option<u64>,
 }
 
-impl Deed {
+impl CallEffects {
     /// Adds one more update of the call.
     pub(super) fn learn(&mut self, call: &ToolCall<'_>, name: Option<&str>) {
         let before = self.paths.len();
@@ -151,12 +151,12 @@ impl Deed {
     }
 }
 
-impl Tool {
+impl ToolState {
     /// A call that is known from this one update.
     pub(super) fn of(id: &str, call: &ToolCall<'_>) -> Self {
         let name = call.name.as_ref().map(Text::to_string);
         let named = name.or_else(|| name_in_id(id).map(str::to_owned));
-        let mut deed = Deed::default();
+        let mut deed = CallEffects::default();
         deed.learn(call, named.as_deref());
         deed.told = kind(call.kind.as_deref(), named.as_deref());
         let mut tool = Self::default();

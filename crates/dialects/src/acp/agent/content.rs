@@ -4,7 +4,7 @@ use agentwire_protocol::event::{FileChangeType, FileChanged};
 use agentwire_protocol::{Json, Text};
 use serde_json::json;
 
-use super::super::wire::Piece;
+use super::super::wire::ToolContentItem;
 use crate::diff;
 use crate::json::Value;
 
@@ -12,7 +12,7 @@ use crate::json::Value;
 pub(super) const KEPT_BYTES: usize = 64 << 10;
 
 #[derive(Debug)]
-pub(super) struct Edit {
+pub(super) struct FileEdit {
     path: String,
     /// `None` if they were too long to store.
     texts: Option<Texts>,
@@ -26,9 +26,9 @@ struct Texts {
 }
 
 #[derive(Default)]
-pub(super) struct Shown {
+pub(super) struct ToolContent {
     pub(super) text: String,
-    pub(super) edits: Vec<Edit>,
+    pub(super) edits: Vec<FileEdit>,
     /// A line that names the terminal.
     pub(super) terminal: Option<String>,
     /// It contains more than file changes.
@@ -36,7 +36,7 @@ pub(super) struct Shown {
 }
 
 /// Reduces changes to what is stored while their call is open: long texts are dropped, the path remains.
-pub(super) fn kept(mut edits: Vec<Edit>) -> Vec<Edit> {
+pub(super) fn kept(mut edits: Vec<FileEdit>) -> Vec<FileEdit> {
     for edit in &mut edits {
         edit.texts = edit.texts.take().filter(|texts| {
             let before = texts.before.as_ref().map_or(0, String::len);
@@ -46,15 +46,15 @@ pub(super) fn kept(mut edits: Vec<Edit>) -> Vec<Edit> {
     edits
 }
 
-pub(super) fn shown(content: Option<Value<'_>>) -> Shown {
+pub(super) fn shown(content: Option<Value<'_>>) -> ToolContent {
     look(content, true)
 }
 
 /// Like [`shown`], but reads the text only if it is wanted, since it may be long.
-pub(super) fn look(content: Option<Value<'_>>, wants_text: bool) -> Shown {
-    let mut shown = Shown::default();
+pub(super) fn look(content: Option<Value<'_>>, wants_text: bool) -> ToolContent {
+    let mut shown = ToolContent::default();
     for piece in content.into_iter().flat_map(Value::items) {
-        let Some(read) = piece.to::<Piece<'_>>() else { continue };
+        let Some(read) = piece.to::<ToolContentItem<'_>>() else { continue };
         match read.kind.as_deref() {
             Some("diff") => shown.edits.extend(edit(&read)),
             Some("terminal") => {
@@ -77,7 +77,7 @@ pub(super) fn look(content: Option<Value<'_>>, wants_text: bool) -> Shown {
 
 /// Gemini marks a new file with `_meta.kind` and shows it as previously empty; other agents leave `oldText`
 /// out.
-fn edit(piece: &Piece<'_>) -> Option<Edit> {
+fn edit(piece: &ToolContentItem<'_>) -> Option<FileEdit> {
     let path = piece.path?.string()?.into_owned();
     let before = piece.old_text.and_then(Value::string).map(Into::into);
     let after = piece.new_text.and_then(Value::string)?.into_owned();
@@ -88,12 +88,14 @@ fn edit(piece: &Piece<'_>) -> Option<Edit> {
         _ if before.is_none() => FileChangeType::Created,
         _ => FileChangeType::Modified,
     };
-    Some(Edit { path, texts: Some(Texts { before, after }), change })
+    Some(FileEdit { path, texts: Some(Texts { before, after }), change })
 }
 
 /// Arguments for a call that shows one change but reports no arguments, named as other agents name them.
-pub(super) fn arguments(edits: &[Edit]) -> Option<Json<'static>> {
-    let [Edit { path, texts: Some(Texts { before, after }), change }] = edits else { return None };
+pub(super) fn arguments(edits: &[FileEdit]) -> Option<Json<'static>> {
+    let [FileEdit { path, texts: Some(Texts { before, after }), change }] = edits else {
+        return None;
+    };
     match change {
         FileChangeType::Created => Some(Json::of(&json!({ "file_path": path, "content": after }))),
         FileChangeType::Modified => Some(Json::of(&json!({
@@ -105,7 +107,7 @@ pub(super) fn arguments(edits: &[Edit]) -> Option<Json<'static>> {
     }
 }
 
-pub(super) fn changed(edit: Edit, tool_id: &str) -> FileChanged<'_> {
+pub(super) fn changed(edit: FileEdit, tool_id: &str) -> FileChanged<'_> {
     let diff = edit.texts.as_ref().and_then(|Texts { before, after }| {
         diff::of_texts(before.as_deref().unwrap_or_default(), after)
     });

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use agentwire_protocol::Text;
 use agentwire_protocol::event::{Question, QuestionOption};
 
-use super::requests::Field;
+use super::requests::FormField;
 use crate::json::Value;
 
 /// The suffix with which claude-agent-acp names a question's field for an answer that is not among the
@@ -17,7 +17,7 @@ const OTHER: &str = "_custom";
 pub(super) fn form<'d>(
     schema: Option<Value<'d>>,
     message: Option<&Text<'d>>,
-) -> (Vec<Question<'d>>, Vec<Field>) {
+) -> (Vec<Question<'d>>, Vec<FormField>) {
     let properties = schema.and_then(|schema| schema.get("properties"));
     let all: Vec<(Cow<'d, str>, Value<'d>)> =
         properties.into_iter().flat_map(Value::fields).collect();
@@ -43,7 +43,7 @@ fn question<'d>(
     schema: Value<'d>,
     message: Option<&Text<'d>>,
     other: Option<String>,
-) -> (Question<'d>, Field) {
+) -> (Question<'d>, FormField) {
     let kind = schema.get("type").and_then(Value::string).unwrap_or_default();
     let items = schema.get("items").unwrap_or(schema);
     let labels = items.get("enum").into_iter().flat_map(Value::items).filter_map(Value::to);
@@ -61,7 +61,7 @@ fn question<'d>(
     let header: Option<Text<'d>> = schema.read("title");
     let described = schema.read("description").or_else(|| message.cloned());
     let question = described.or_else(|| header.clone()).unwrap_or_else(|| Text::new(id.clone()));
-    let field = Field {
+    let field = FormField {
         id: id.clone().into_owned(),
         question: question.to_string(),
         kind: kind.clone().into_owned(),

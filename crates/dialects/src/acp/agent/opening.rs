@@ -5,10 +5,10 @@ use agentwire_protocol::event::{AgentInfo, ErrorEvent, Other, TurnFailure};
 use agentwire_protocol::{ErrorCode, GatewayError, Text};
 use serde_json::json;
 
-use super::super::wire::{Initialized, Opened};
+use super::super::wire::{InitializeResult, SessionResult};
 use super::super::{launch, own};
-use super::settings::{Choice, options_changed, shown_mode};
-use super::{Sent, Setting, Translator, Waiter};
+use super::settings::{SettingChoices, options_changed, shown_mode};
+use super::{SentRequest, Setting, Translator, Waiter};
 use crate::json::Value;
 use crate::tape::Out;
 
@@ -43,13 +43,13 @@ impl Translator {
                 "version": env!("CARGO_PKG_VERSION"),
             },
         });
-        if let Err(error) = self.send("initialize", &params, Sent::Initialize, out) {
+        if let Err(error) = self.send("initialize", &params, SentRequest::Initialize, out) {
             self.fail_opening(error, out);
         }
     }
 
     pub(super) fn initialized(&mut self, result: Option<Value<'_>>, out: &mut Out<'_>) {
-        let read: Initialized<'_> = result.and_then(Value::to).unwrap_or_default();
+        let read: InitializeResult<'_> = result.and_then(Value::to).unwrap_or_default();
         let name = read.info.and_then(|info| info.get("name"));
         self.quirks = self.quirks.or_else(|| name.and_then(own::named));
         let capabilities = read.capabilities.map(Value::json);
@@ -106,7 +106,7 @@ impl Translator {
         let replays = method == "session/load";
         let announces = |path: &str| self.announces(path);
         let sent = launch::session(&self.setup.config, resume, self.own, announces)
-            .and_then(|params| self.send(method, &params, Sent::Open { replays }, out));
+            .and_then(|params| self.send(method, &params, SentRequest::Open { replays }, out));
         match sent {
             Ok(()) => self.replaying = replays,
             Err(error) => self.fail_opening(error, out),
@@ -123,7 +123,7 @@ impl Translator {
     }
 
     pub(super) fn opened(&mut self, result: Option<Value<'_>>, replays: bool, out: &mut Out<'_>) {
-        let opened: Opened<'_> = result.and_then(Value::to).unwrap_or_default();
+        let opened: SessionResult<'_> = result.and_then(Value::to).unwrap_or_default();
         let ours = self.session.as_deref();
         if ours.zip(opened.session_id.as_ref()).is_some_and(|(ours, id)| *id != *ours) {
             // One process may have several sessions, as in the fixture real-two-sessions.
@@ -194,7 +194,9 @@ impl Translator {
 
     /// Accepts prompts once no request of the opening is left.
     pub(super) fn settled(&mut self, out: &mut Out<'_>) {
-        let left = |sent: &Sent| matches!(sent, Sent::Setting { waiter: Waiter::Opening, .. });
+        let left = |sent: &SentRequest| {
+            matches!(sent, SentRequest::Setting { waiter: Waiter::Opening, .. })
+        };
         if matches!(self.stage, Stage::Settling) && !self.sent.values().any(left) {
             self.stage = Stage::Ready;
         }
@@ -210,8 +212,8 @@ impl Translator {
         self.capabilities = serde_json::Value::Null;
         self.auth_methods = None;
         self.commands = None;
-        self.mode = Choice::default();
-        self.model = Choice::default();
+        self.mode = SettingChoices::default();
+        self.model = SettingChoices::default();
         self.has_output = false;
         self.interrupted = false;
         self.has_other_session = false;

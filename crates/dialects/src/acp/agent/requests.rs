@@ -9,24 +9,24 @@ use super::super::wire::{self, Elicitation, Permission, ToolCall};
 use super::Translator;
 use super::content::shown;
 use super::forms::form;
-use super::tools::Tool;
+use super::tools::ToolState;
 use crate::agent::deny_overload;
 use crate::json::Value;
 use crate::tape::{Ending, Out};
 
-pub(super) struct Asked {
+pub(super) struct PendingRequest {
     /// The agent's id for the request, exactly as written.
     pub(super) wire_id: Json<'static>,
-    pub(super) what: What,
+    pub(super) what: AnswerFormat,
 }
 
-pub(super) enum What {
+pub(super) enum AnswerFormat {
     Permission {
         tool: Option<String>,
         options: Vec<RequestOption<'static>>,
     },
     Form {
-        fields: Vec<Field>,
+        fields: Vec<FormField>,
     },
     Link {
         id: Option<String>,
@@ -37,7 +37,7 @@ pub(super) enum What {
     },
 }
 
-pub(super) struct Field {
+pub(super) struct FormField {
     pub(super) id: String,
     pub(super) question: String,
     /// The JSON type.
@@ -67,7 +67,7 @@ impl Translator {
             "elicitation/create" => self.elicitation(id, params, out),
             _ => {
                 self.advance(out);
-                let what = What::Other { method: method.to_owned() };
+                let what = AnswerFormat::Other { method: method.to_owned() };
                 let input = params.map(Value::json);
                 let asked = raised(RequestKind::Other, input);
                 self.raise(
@@ -129,7 +129,8 @@ impl Translator {
         let is_input = |text: &String| input.as_ref().is_some_and(|input| input.get() == text);
         let text =
             Some(shown(call.content).text).filter(|text| !text.is_empty() && !is_input(text));
-        let what = What::Permission { tool: id.map(str::to_owned), options: options.clone() };
+        let what =
+            AnswerFormat::Permission { tool: id.map(str::to_owned), options: options.clone() };
         let asked = RequestRaised {
             tool_name,
             tool_use_id: id.map(Text::from),
@@ -150,11 +151,13 @@ impl Translator {
         {
             return;
         }
-        let is_about = |asked: &Asked| matches!(&asked.what, What::Permission { tool: Some(tool), .. } if tool == id);
+        let is_about = |asked: &PendingRequest| matches!(&asked.what, AnswerFormat::Permission { tool: Some(tool), .. } if tool == id);
         let open = self.ledger.requests().filter(|request| is_about(&request.memo));
         let options = open.filter_map(|request| match &request.memo.what {
-            What::Permission { options, .. } => Some(options.clone()),
-            What::Form { .. } | What::Link { .. } | What::Other { .. } => None,
+            AnswerFormat::Permission { options, .. } => Some(options.clone()),
+            AnswerFormat::Form { .. } | AnswerFormat::Link { .. } | AnswerFormat::Other { .. } => {
+                None
+            }
         });
         let options: Vec<_> = options.collect();
         let reason = Some("the call changed while its request was open");
@@ -168,7 +171,7 @@ impl Translator {
     /// The call runs. Unless somebody was asked about exactly this and has answered, the session must judge
     /// it.
     pub(super) fn runs(&mut self, id: &str, out: &mut Out<'_>) {
-        let is_about = |asked: &Asked| matches!(&asked.what, What::Permission { tool: Some(tool), .. } if tool == id);
+        let is_about = |asked: &PendingRequest| matches!(&asked.what, AnswerFormat::Permission { tool: Some(tool), .. } if tool == id);
         let is_waiting = self.ledger.requests().any(|request| is_about(&request.memo));
         let Some(tool) = self.ledger.tool(id).map(|tool| &mut tool.memo) else { return };
         let version = Some(tool.deed.version());
@@ -184,7 +187,7 @@ impl Translator {
     pub(super) fn runs_again(&self, id: &str, call: &ToolCall<'_>, out: &mut Out<'_>) {
         let runs = matches!(call.status.as_deref(), Some("in_progress" | "completed"));
         if runs && !out.is_recording() {
-            out.unasked(Tool::of(id, call).unasked(id));
+            out.unasked(ToolState::of(id, call).unasked(id));
         }
     }
 
@@ -202,10 +205,10 @@ impl Translator {
                 multi_select: false,
                 is_secret: false,
             };
-            (vec![question], What::Link { id: read.id.as_deref().map(str::to_owned) })
+            (vec![question], AnswerFormat::Link { id: read.id.as_deref().map(str::to_owned) })
         } else {
             let (questions, fields) = form(read.schema, read.message.as_ref());
-            (questions, What::Form { fields })
+            (questions, AnswerFormat::Form { fields })
         };
         let asked = RequestRaised {
             tool_use_id: read.tool_call_id.as_deref().map(Text::from),
@@ -225,7 +228,7 @@ impl Translator {
         &mut self,
         wire_id: Json<'_>,
         subject: Option<&str>,
-        what: What,
+        what: AnswerFormat,
         asked: RequestRaised<'_>,
         out: &mut Out<'_>,
     ) {
@@ -236,7 +239,7 @@ impl Translator {
             times => format!("{base}:{}", times + 1),
         };
         let wire_id = wire_id.into_owned();
-        let memo = Asked { wire_id: wire_id.clone(), what };
+        let memo = PendingRequest { wire_id: wire_id.clone(), what };
         let tool = asked.tool_use_id.as_ref().map(Text::decode);
         let agent = &self.owner(tool.as_deref());
         // A repeated request counts once: its answer has one id to go to.
@@ -278,7 +281,7 @@ impl Translator {
                     Ending::RESOLVED,
                     None,
                     out,
-                    |asked| matches!(&asked.what, What::Link { id: Some(id) } if *id == done),
+                    |asked| matches!(&asked.what, AnswerFormat::Link { id: Some(id) } if *id == done),
                 );
                 for id in &wire_ids {
                     out.write(wire::response(id, &serde_json::json!({ "action": "accept" })));
@@ -294,7 +297,7 @@ impl Translator {
         ending: Ending,
         reason: Option<&str>,
         out: &mut Out<'_>,
-        fits: impl Fn(&Asked) -> bool,
+        fits: impl Fn(&PendingRequest) -> bool,
     ) -> Vec<Json<'static>> {
         let open = self.ledger.requests().filter(|request| fits(&request.memo));
         let ids: Vec<String> = open.map(|request| request.id.clone()).collect();
@@ -311,7 +314,7 @@ impl Translator {
     /// Settles the requests about a call that has its result.
     pub(super) fn settle_requests_of(&mut self, tool_id: &str, ending: Ending, out: &mut Out<'_>) {
         self.settle_where(ending, None, out, |asked| {
-            matches!(&asked.what, What::Permission { tool: Some(tool), .. } if tool == tool_id)
+            matches!(&asked.what, AnswerFormat::Permission { tool: Some(tool), .. } if tool == tool_id)
         });
     }
 
@@ -322,12 +325,16 @@ impl Translator {
             return;
         }
         let tools = self.ledger.requests().filter_map(|request| match &request.memo.what {
-            What::Permission { tool, .. } => tool.clone(),
-            What::Form { .. } | What::Link { .. } | What::Other { .. } => None,
+            AnswerFormat::Permission { tool, .. } => tool.clone(),
+            AnswerFormat::Form { .. } | AnswerFormat::Link { .. } | AnswerFormat::Other { .. } => {
+                None
+            }
         });
         let tools: Vec<String> = tools.collect();
         let denied = Ending::denied(SettledBy::Client);
-        self.settle_where(denied, None, out, |asked| matches!(asked.what, What::Permission { .. }));
+        self.settle_where(denied, None, out, |asked| {
+            matches!(asked.what, AnswerFormat::Permission { .. })
+        });
         for tool in tools {
             self.fail_tool(&tool, ToolFailure::Denied, "permission was refused", out);
         }

@@ -9,14 +9,14 @@ use serde::Deserialize;
 
 use super::super::wire::ToolCall;
 use super::Translator;
-use super::requests::What;
+use super::requests::AnswerFormat;
 use crate::tape::{Agent, Out};
 
 const AGENT_LIMIT: usize = 256;
 
 /// Subagents that were reported, and calls whose subagent is yet to be reported.
 #[derive(Debug, Default)]
-pub(super) struct Agents {
+pub(super) struct SubAgents {
     all: Vec<SubAgent>,
     /// Calls that run a subagent and may not be fully described yet.
     waiting: Vec<String>,
@@ -33,14 +33,14 @@ struct SubAgent {
 
 /// What is reported about a subagent before its call ends.
 #[derive(Debug, Default)]
-pub(super) struct Spawned {
+pub(super) struct SpawnReport {
     native_id: Option<String>,
     tokens: Option<u64>,
     duration_ms: Option<u64>,
     in_background: bool,
 }
 
-impl Agents {
+impl SubAgents {
     /// The call runs a subagent.
     pub(super) fn wait(&mut self, call: &str) {
         if self.waiting.len() < AGENT_LIMIT {
@@ -96,8 +96,10 @@ impl Translator {
             .ledger
             .requests()
             .filter_map(|request| match &request.memo.what {
-                What::Permission { tool, .. } => tool.as_ref(),
-                What::Form { .. } | What::Link { .. } | What::Other { .. } => None,
+                AnswerFormat::Permission { tool, .. } => tool.as_ref(),
+                AnswerFormat::Form { .. }
+                | AnswerFormat::Link { .. }
+                | AnswerFormat::Other { .. } => None,
             })
             .collect();
         let is_due = |call: &&String| Some(call.as_str()) != but && !asked.contains(call);
@@ -169,7 +171,7 @@ impl Translator {
     pub(super) fn spawn_result(
         &mut self,
         id: &str,
-        told: Spawned,
+        told: SpawnReport,
         is_well: bool,
         text: &str,
         out: &mut Out<'_>,

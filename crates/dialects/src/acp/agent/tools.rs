@@ -9,9 +9,9 @@ use agentwire_protocol::{Json, Text};
 use super::super::own;
 use super::super::wire::{self, ToolCall};
 use super::Translator;
-use super::call_effects::Deed;
-use super::content::{Edit, KEPT_BYTES, Shown, arguments, changed, kept, look, shown};
-use super::subagents::Spawned;
+use super::call_effects::CallEffects;
+use super::content::{FileEdit, KEPT_BYTES, ToolContent, arguments, changed, kept, look, shown};
+use super::subagents::SpawnReport;
 use crate::block_text::Said;
 use crate::json::Value;
 use crate::ledger::OpenTool;
@@ -22,40 +22,40 @@ const HELD_LIMIT: usize = 64;
 
 /// The state of an open call.
 #[derive(Debug, Default)]
-pub(super) struct Tool {
+pub(super) struct ToolState {
     pub(super) name: String,
     /// The name is the agent's own, not the title, which the model may have written.
     pub(super) is_named: bool,
     pub(super) title: String,
     pub(super) input: Option<Json<'static>>,
     pub(super) server: Option<String>,
-    pub(super) deed: Deed,
+    pub(super) deed: CallEffects,
     /// The output so far; an update repeats it and adds to it.
     output: Said,
     /// The changes it is about to make, or has made.
-    edits: Vec<Edit>,
+    edits: Vec<FileEdit>,
     /// Set if the call runs a subagent: what is reported about it.
-    pub(super) spawns: Option<Spawned>,
+    pub(super) spawns: Option<SpawnReport>,
 }
 
 /// What is known about a call before it starts.
 #[derive(Default)]
-struct Beginning {
+struct CallDetails {
     title: Option<String>,
     name: Option<String>,
     kind: Option<String>,
     input: Option<Json<'static>>,
-    deed: Deed,
-    shown: Shown,
+    deed: CallEffects,
+    shown: ToolContent,
     spawned_by: Option<String>,
     spawns: bool,
     runs: bool,
 }
 
 /// A call that waits for its arguments.
-pub(super) struct Held {
+pub(super) struct WaitingCall {
     id: String,
-    begun: Beginning,
+    begun: CallDetails,
 }
 
 impl Translator {
@@ -111,7 +111,7 @@ impl Translator {
         if is_known || !is_pending || has_input {
             return false;
         }
-        let begun = Beginning::of(id, call);
+        let begun = CallDetails::of(id, call);
         if begun.shown.text.len() > KEPT_BYTES {
             return false;
         }
@@ -119,13 +119,13 @@ impl Translator {
         if self.held.len() >= HELD_LIMIT {
             self.start_held(out);
         }
-        self.held.push(Held { id: id.to_owned(), begun });
+        self.held.push(WaitingCall { id: id.to_owned(), begun });
         true
     }
 
     /// Starts the held calls, because nothing more can be waited for.
     pub(super) fn start_held(&mut self, out: &mut Out<'_>) {
-        for Held { id, mut begun } in std::mem::take(&mut self.held) {
+        for WaitingCall { id, mut begun } in std::mem::take(&mut self.held) {
             self.start(&id, &mut begun, out);
             self.describe(&id, begun.shown, out);
         }
@@ -149,7 +149,7 @@ impl Translator {
             return false;
         }
         let Some(at) = self.held.iter().position(|held| held.id == id) else {
-            let mut begun = Beginning::of(id, call);
+            let mut begun = CallDetails::of(id, call);
             self.start(id, &mut begun, out);
             return true;
         };
@@ -159,9 +159,9 @@ impl Translator {
         self.describe(id, begun.shown, out)
     }
 
-    fn start(&mut self, id: &str, begun: &mut Beginning, out: &mut Out<'_>) {
+    fn start(&mut self, id: &str, begun: &mut CallDetails, out: &mut Out<'_>) {
         let mut deed = std::mem::take(&mut begun.deed);
-        let Beginning { title, input, .. } = &*begun;
+        let CallDetails { title, input, .. } = &*begun;
         self.close_block(out);
         self.has_output = true;
         let named = begun.name.as_deref().or_else(|| name_in_id(id));
@@ -188,8 +188,8 @@ impl Translator {
         };
         out.emit_as(agent, started);
         let title = title.clone().unwrap_or_default();
-        let told = spawns.then(Spawned::default);
-        let memo = Tool {
+        let told = spawns.then(SpawnReport::default);
+        let memo = ToolState {
             name: name.to_owned(),
             is_named: named.is_some(),
             title,
@@ -197,7 +197,7 @@ impl Translator {
             server: server.map(|server| server.to_string()),
             deed,
             spawns: told,
-            ..Tool::default()
+            ..ToolState::default()
         };
         self.ledger.open_tool(id, agent, memo);
         self.started_tools.add(id);
@@ -211,7 +211,7 @@ impl Translator {
 
     /// The first content of a call describes it; what follows is its output. Returns `true` if there was
     /// none.
-    fn describe(&mut self, id: &str, shown: Shown, out: &mut Out<'_>) -> bool {
+    fn describe(&mut self, id: &str, shown: ToolContent, out: &mut Out<'_>) -> bool {
         let Some(tool) = self.ledger.tool(id) else { return true };
         let is_nothing = !shown.has_more && shown.edits.is_empty();
         tool.memo.edits = kept(shown.edits);
@@ -328,7 +328,7 @@ impl Translator {
     }
 }
 
-impl Beginning {
+impl CallDetails {
     fn of(id: &str, call: &ToolCall<'_>) -> Self {
         let mut shown = shown(call.content);
         shown.edits = kept(shown.edits);

@@ -8,9 +8,9 @@ use agentwire_protocol::usage::ModelUsage;
 use agentwire_protocol::{ErrorCode, GatewayError, Prompt, Text, TokenUsage};
 use serde_json::json;
 
-use super::super::wire::{self, Failure, Prompted, Quota, Tokens};
+use super::super::wire::{self, Failure, PromptResult, Quota, Tokens};
 use super::opening::Stage;
-use super::{Sent, Translator, words};
+use super::{SentRequest, Translator, words};
 use crate::agent::tell_cancelled;
 use crate::json::Value;
 use crate::ledger::{Work, completed_turn, failed_turn};
@@ -19,7 +19,7 @@ use crate::tape::{Agent, Out};
 /// How many bytes of prompts may wait.
 const QUEUE_LIMIT: usize = 64 << 20;
 
-pub(super) struct Block {
+pub(super) struct OpenBlock {
     pub(super) agent: Agent<'static>,
     pub(super) is_thought: bool,
     pub(super) message_id: Option<String>,
@@ -73,7 +73,7 @@ impl Translator {
             self.ledger.start_turn(out, Some(Work::from(&prompt)), TurnOrigin::Prompt);
             let sent = if prompt.images.is_empty() || self.takes_images() {
                 let params = json!({ "sessionId": self.session, "prompt": content(&prompt) });
-                self.send("session/prompt", &params, Sent::Prompt, out)
+                self.send("session/prompt", &params, SentRequest::Prompt, out)
             } else {
                 Err(GatewayError::unsupported(self.name(), "images in a prompt"))
             };
@@ -130,7 +130,7 @@ impl Translator {
             // The result does not name its session: it belongs to the one that spoke last.
             return out.emit(Other::named("otherSession"));
         }
-        let read: Prompted<'_> = result.and_then(Value::to).unwrap_or_default();
+        let read: PromptResult<'_> = result.and_then(Value::to).unwrap_or_default();
         let quota = read.meta.and_then(|meta| meta.read::<Quota<'_>>("quota"));
         let models = quota.as_ref().and_then(|quota| quota.models.as_deref()).unwrap_or_default();
         let models: Vec<_> = models.iter().filter_map(model_usage).collect();
@@ -234,7 +234,7 @@ impl Translator {
         chunk(&agent, is_thought, content, false, message_id, out);
         if !same {
             let message_id = message_id.map(str::to_owned);
-            self.block = Some(Block { agent, is_thought, message_id });
+            self.block = Some(OpenBlock { agent, is_thought, message_id });
         }
     }
 
