@@ -2,13 +2,13 @@
 
 mod call_effects;
 mod commands;
-mod content;
-mod forms;
-mod opening;
+mod elicitation;
+mod handshake;
 mod requests;
 mod settings;
 mod settle;
 mod subagents;
+mod tool_content;
 mod tools;
 mod turns;
 mod updates;
@@ -18,14 +18,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use agentwire_protocol::event::{ErrorEvent, Other, SessionEndReason, TurnFailure};
 use agentwire_protocol::{Call, Command, ErrorCode, GatewayError, Json, MAIN_AGENT, Prompt, Text};
 
-use self::opening::Stage;
+use self::handshake::Stage;
 use self::requests::PendingRequest;
 use self::settings::SettingChoices;
 use self::subagents::SubAgents;
 use self::tools::{ToolState, WaitingCall};
 use self::turns::OpenBlock;
 use super::wire::{self, Failure, Message};
-use super::{AgentQuirks, launch, own};
+use super::{AgentQuirks, launch, quirks};
 use crate::agent::{AgentTranslator, Exit, Setup};
 use crate::json::Value;
 use crate::ledger::Ledger;
@@ -39,13 +39,13 @@ const SENT_LIMIT: usize = 1024;
 pub(super) struct Translator {
     setup: Setup,
     /// The quirks that were known when the agent was started.
-    own: Option<&'static AgentQuirks>,
+    launch_quirks: Option<&'static AgentQuirks>,
     /// The model that the session was started with; otherwise the one that the agent first reported.
     first_model: Option<String>,
     launch_model: Option<String>,
     /// Queries that wait for the session to open.
     inquiries: Vec<(Call, &'static str)>,
-    /// The quirks in effect: `own`, or those of the name that the agent reported.
+    /// The quirks in effect: `launch_quirks`, or those of the name that the agent reported.
     quirks: Option<&'static AgentQuirks>,
     ledger: Ledger<ToolState, PendingRequest>,
     /// The agent's id for the session.
@@ -65,7 +65,7 @@ pub(super) struct Translator {
     /// The open block of text or thought. The wire does not mark its end.
     block: Option<OpenBlock>,
     /// Calls that wait for their arguments, oldest first.
-    held: Vec<WaitingCall>,
+    waiting_calls: Vec<WaitingCall>,
     agents: SubAgents,
     /// Whether the turn has produced output.
     has_output: bool,
@@ -126,14 +126,14 @@ enum Setting {
 }
 
 impl Translator {
-    pub(super) fn new(setup: Setup, own: Option<&'static AgentQuirks>) -> Self {
+    pub(super) fn new(setup: Setup, quirks: Option<&'static AgentQuirks>) -> Self {
         Self {
             first_model: setup.config.model.clone(),
             inquiries: Vec::new(),
             launch_model: setup.config.model.clone(),
             setup,
-            own,
-            quirks: own,
+            launch_quirks: quirks,
+            quirks,
             ledger: Ledger::default(),
             session: None,
             stage: Stage::Starting,
@@ -146,7 +146,7 @@ impl Translator {
             told_mode: None,
             commands: None,
             block: None,
-            held: Vec::new(),
+            waiting_calls: Vec::new(),
             agents: SubAgents::default(),
             has_output: false,
             interrupted: false,
@@ -165,7 +165,7 @@ impl Translator {
 
     /// The agent's name in error messages.
     fn name(&self) -> &'static str {
-        launch::name(self.own)
+        launch::name(self.launch_quirks)
     }
 
     fn has(&self, quirk: impl FnOnce(&AgentQuirks) -> bool) -> bool {
@@ -378,7 +378,7 @@ fn may_fail_a_prompt(code: i64) -> bool {
 fn words(failure: &Failure<'_>) -> (String, Option<String>) {
     let message = failure.message.as_deref().unwrap_or("an error without a message");
     let code = failure.code.map(|code| code.to_string());
-    if let Some((message, status)) = own::api_error(message) {
+    if let Some((message, status)) = quirks::api_error(message) {
         return (message, status.or(code));
     }
     let details = failure.data.and_then(|data| data.get("details").unwrap_or(data).string());

@@ -87,8 +87,8 @@ pub(crate) fn look(
     directory: fn(&Fields) -> Option<String>,
 ) -> Seen {
     let input = value(facts.input);
-    let told = ReportedCall::of(input.as_ref(), facts.call_id);
-    let (started, said) = (facts.kind.map(Class::of_kind), told.kind());
+    let call = ReportedCall::of(input.as_ref(), facts.call_id);
+    let (started, said) = (facts.kind.map(Class::of_kind), call.kind());
     let by_kind = match (started, said) {
         (Some(started), Some(said)) if started != Class::Unknown && rank(said) > rank(started) => {
             said
@@ -102,24 +102,24 @@ pub(crate) fn look(
         (None, class) => shows_by_class(class),
     };
     let mut suspects = vec![class, by_kind];
-    suspects.extend(started.into_iter().chain(said).chain(told.kinds()));
-    suspects.extend(told.shown_classes());
+    suspects.extend(started.into_iter().chain(said).chain(call.kinds()));
+    suspects.extend(call.shown_classes());
     let mut is_certain = suspects.iter().all(|suspect| includes(class, *suspect, tool.is_some()))
-        && !told.shows_unknown()
-        && told.odd.is_none()
-        && told.unknown().is_none();
-    let command = || told.command(directory).map_or_else(|| shown(facts), Touches::Command);
+        && !call.shows_unknown()
+        && call.odd.is_none()
+        && call.unknown().is_none();
+    let command = || call.command(directory).map_or_else(|| shown(facts), Touches::Command);
     let touches = match (shows, &input) {
         (Shows::Nothing, _) => {
-            let names_paths = told.names_paths(class);
+            let names_paths = call.names_paths(class);
             // Unless the tool is known by its name, only text is certain to touch nothing.
-            let is_text = tool.is_some() || told.raw.is_none_or(paths::is_only_text);
+            let is_text = tool.is_some() || call.raw.is_none_or(paths::is_only_text);
             is_certain &= !names_paths && is_text;
-            let names_files = names_paths && told.odd.is_none();
-            if names_files { told.files(class, false) } else { Touches::Nothing }
+            let names_files = names_paths && call.odd.is_none();
+            if names_files { call.files(class, false) } else { Touches::Nothing }
         }
         _ if class == Class::Shell => command(),
-        (_, Some(_)) if class == Class::Network => match told.address(facts.title) {
+        (_, Some(_)) if class == Class::Network => match call.address(facts.title) {
             Some(path) => {
                 suspects.push(Class::Read);
                 is_certain = false;
@@ -130,9 +130,9 @@ pub(crate) fn look(
             }
             None => Touches::Unclear,
         },
-        (Shows::Guess, _) => told.files(class, true),
+        (Shows::Guess, _) => call.files(class, true),
         // Which fields name files is not certain, but a rule can deny the files that are found.
-        (_, _) if names_files(class) => told.files(class, false),
+        (_, _) if names_files(class) => call.files(class, false),
         (_, _) => Touches::Unclear,
     };
     // A command next to something else can still be denied for what it is.
@@ -328,7 +328,7 @@ impl<'f> ReportedCall<'f> {
     }
 
     fn command(&self, directory: fn(&Fields) -> Option<String>) -> Option<ShellCommand> {
-        let mut told = match (self.raw, self.odd, self.call) {
+        let mut call = match (self.raw, self.odd, self.call) {
             (Some(raw), _, _) => shell_command(hints::command(raw)?, raw, &[])?,
             (None, Some(odd), _) => unsure(&hints::texts(odd)),
             (None, None, Some(call)) => {
@@ -342,12 +342,12 @@ impl<'f> ReportedCall<'f> {
         // A location next to a command is where it runs, or something that is not understood.
         for place in self.list("locations").chain(self.diffs()) {
             match place.get("path").and_then(Value::as_str).and_then(plain) {
-                Some(path) if told.directory.is_none() => told.directory = Some(path),
-                Some(path) if told.directory.as_ref() == Some(&path) => {}
-                _ => told.form = Form::Unsure,
+                Some(path) if call.directory.is_none() => call.directory = Some(path),
+                Some(path) if call.directory.as_ref() == Some(&path) => {}
+                _ => call.form = Form::Unsure,
             }
         }
-        Some(told)
+        Some(call)
     }
 }
 

@@ -7,10 +7,10 @@ use crate::acp::{Acp, AgentQuirks, gateway_mode};
 use crate::agent::{Launch, Part};
 
 pub const OVER_ACP: Acp =
-    Acp { agent: AgentType::Gemini, tools: &describe::TOOLS, own: Some(&OWN) };
+    Acp { agent: AgentType::Gemini, tools: &describe::TOOLS, quirks: Some(&QUIRKS) };
 
 /// Gemini's quirks over ACP (0.61.0).
-pub(super) const OWN: AgentQuirks = AgentQuirks {
+pub(super) const QUIRKS: AgentQuirks = AgentQuirks {
     name: "gemini over ACP",
     info_name: "gemini-cli",
     launch,

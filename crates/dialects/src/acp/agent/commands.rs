@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::super::gateway_mode;
-use super::opening::Stage;
+use super::handshake::Stage;
 use super::settings::WantedMode;
 use super::{SENT_LIMIT, SentRequest, Setting, Translator, Waiter};
 use crate::tape::{Action, Out};
@@ -84,7 +84,7 @@ impl Translator {
             return Err(self.overloaded());
         }
         match &self.stage {
-            Stage::Ready | Stage::Settling => {}
+            Stage::Ready | Stage::Configuring => {}
             Stage::Failed(error) => return Err(error.clone()),
             // The session will be opened with it.
             Stage::Starting | Stage::Opening => {

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::super::modes;
 use super::super::wire::{ConfigOption, SessionResult};
-use super::opening::Stage;
+use super::handshake::Stage;
 use super::{SentRequest, Setting, Translator, Waiter};
 use crate::json::Value;
 use crate::tape::Out;
@@ -148,7 +148,7 @@ impl Translator {
             Waiter::Call(call) if !self.sent.values().any(left) => {
                 out.reply(call, Ok(Json::EMPTY));
             }
-            Waiter::Opening => self.settled(out),
+            Waiter::Opening => self.config_applied(out),
             Waiter::Call(_) | Waiter::Nobody => {}
         }
     }

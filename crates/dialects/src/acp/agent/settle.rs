@@ -59,12 +59,12 @@ impl Translator {
 }
 
 fn respond(
-    asked: &PendingRequest,
+    request: &PendingRequest,
     answer: Answer,
     agent: &str,
 ) -> Result<PreparedResponse, GatewayError> {
     let unsupported = |what: &str| Err(GatewayError::unsupported(agent, what));
-    let line = match (&asked.what, answer) {
+    let line = match (&request.format, answer) {
         (AnswerFormat::Permission { tool, options, .. }, answer) => {
             let chosen = choose(options, answer, agent)?;
             let refused_tool = if chosen.is_refusal { tool.clone() } else { None };
@@ -72,7 +72,7 @@ fn respond(
                 Some(id) => json!({ "outcome": "selected", "optionId": id }),
                 None => json!({ "outcome": "cancelled" }),
             };
-            let line = wire::response(&asked.wire_id, &json!({ "outcome": outcome }));
+            let line = wire::response(&request.wire_id, &json!({ "outcome": outcome }));
             return Ok(PreparedResponse { line, refused_tool });
         }
         (_, Answer::Allow { updated_permissions: Some(_), .. }) => {
@@ -82,15 +82,15 @@ fn respond(
         (
             AnswerFormat::Form { .. } | AnswerFormat::Link { .. },
             Answer::Deny { interrupt: true, .. },
-        ) => cancelled(asked),
+        ) => cancelled(request),
         (AnswerFormat::Form { .. } | AnswerFormat::Link { .. }, Answer::Deny { .. }) => {
-            wire::response(&asked.wire_id, &json!({ "action": "decline" }))
+            wire::response(&request.wire_id, &json!({ "action": "decline" }))
         }
         (AnswerFormat::Form { .. }, Answer::Allow { updated_input: Some(content), .. }) => {
-            accept(asked, &content)
+            accept(request, &content)
         }
         (AnswerFormat::Form { fields }, Answer::Answers(answers)) => {
-            accept(asked, &Json::of(&content(fields, &answers)?))
+            accept(request, &Json::of(&content(fields, &answers)?))
         }
         (AnswerFormat::Form { .. }, Answer::Allow { .. }) => {
             return invalid("a form needs answers");
@@ -98,15 +98,15 @@ fn respond(
         (
             AnswerFormat::Link { .. },
             Answer::Allow { updated_input: None, .. } | Answer::Answers(_),
-        ) => wire::response(&asked.wire_id, &json!({ "action": "accept" })),
+        ) => wire::response(&request.wire_id, &json!({ "action": "accept" })),
         (AnswerFormat::Link { .. }, Answer::Allow { .. }) => return unsupported("updatedInput"),
         (
             AnswerFormat::Form { .. } | AnswerFormat::Link { .. } | AnswerFormat::Other { .. },
             Answer::HookOutput(output),
-        ) => wire::response(&asked.wire_id, &output),
+        ) => wire::response(&request.wire_id, &output),
         (AnswerFormat::Other { .. }, Answer::Deny { message, .. }) => {
             let message = message.unwrap_or_else(|| "refused".to_owned());
-            wire::refusal(&asked.wire_id, REFUSED, &message)
+            wire::refusal(&request.wire_id, REFUSED, &message)
         }
         (AnswerFormat::Other { method }, Answer::Allow { .. } | Answer::Answers(_)) => {
             return invalid(&format!("{method} needs its result as hookOutput"));
@@ -174,26 +174,26 @@ fn choose(
     }
 }
 
-fn cancelled(asked: &PendingRequest) -> String {
-    match &asked.what {
+fn cancelled(request: &PendingRequest) -> String {
+    match &request.format {
         AnswerFormat::Permission { .. } => {
             let outcome = json!({ "outcome": { "outcome": "cancelled" } });
-            wire::response(&asked.wire_id, &outcome)
+            wire::response(&request.wire_id, &outcome)
         }
         AnswerFormat::Form { .. } | AnswerFormat::Link { .. } => {
-            wire::response(&asked.wire_id, &json!({ "action": "cancel" }))
+            wire::response(&request.wire_id, &json!({ "action": "cancel" }))
         }
-        AnswerFormat::Other { .. } => wire::refusal(&asked.wire_id, REFUSED, "interrupted"),
+        AnswerFormat::Other { .. } => wire::refusal(&request.wire_id, REFUSED, "interrupted"),
     }
 }
 
-fn accept(asked: &PendingRequest, content: &Json<'_>) -> String {
+fn accept(request: &PendingRequest, content: &Json<'_>) -> String {
     #[derive(serde::Serialize)]
     struct Accept<'a> {
         action: &'static str,
         content: &'a Json<'a>,
     }
-    wire::response(&asked.wire_id, &Accept { action: "accept", content })
+    wire::response(&request.wire_id, &Accept { action: "accept", content })
 }
 
 /// The form's content. Text is converted to the field's type.

@@ -95,7 +95,7 @@ impl Translator {
         let asked: Vec<&String> = self
             .ledger
             .requests()
-            .filter_map(|request| match &request.memo.what {
+            .filter_map(|request| match &request.memo.format {
                 AnswerFormat::Permission { tool, .. } => tool.as_ref(),
                 AnswerFormat::Form { .. }
                 | AnswerFormat::Link { .. }
@@ -155,15 +155,15 @@ impl Translator {
     }
 
     /// Records what an update of the call says about its subagent.
-    pub(super) fn learn(&mut self, id: &str, call: &ToolCall<'_>) {
+    pub(super) fn update_spawn(&mut self, id: &str, call: &ToolCall<'_>) {
         let claude = call.meta.as_ref().and_then(|meta| meta.claude.as_ref());
         let Some(response) = claude.and_then(|claude| claude.response.as_ref()) else { return };
         let tool = self.ledger.tool(id).and_then(|tool| tool.memo.spawns.as_mut());
-        if let Some(told) = tool {
-            told.native_id = response.agent_id.as_deref().map(str::to_owned);
-            told.tokens = response.total_tokens;
-            told.duration_ms = response.duration_ms;
-            told.in_background = response.status.as_deref() == Some("async_launched");
+        if let Some(report) = tool {
+            report.native_id = response.agent_id.as_deref().map(str::to_owned);
+            report.tokens = response.total_tokens;
+            report.duration_ms = response.duration_ms;
+            report.in_background = response.status.as_deref() == Some("async_launched");
         }
     }
 
@@ -171,12 +171,12 @@ impl Translator {
     pub(super) fn spawn_result(
         &mut self,
         id: &str,
-        told: SpawnReport,
+        report: SpawnReport,
         is_well: bool,
         text: &str,
         out: &mut Out<'_>,
     ) {
-        if told.in_background && is_well {
+        if report.in_background && is_well {
             let agent = self.agents.all.iter_mut().find(|agent| agent.id == id);
             agent.into_iter().for_each(|agent| agent.in_background = true);
             return;
@@ -186,9 +186,9 @@ impl Translator {
         let finished = AgentFinished {
             outcome,
             result: (!text.is_empty()).then(|| Text::from(text)),
-            native_id: told.native_id.map(Text::from),
-            usage: told.tokens.map(usage),
-            duration_ms: told.duration_ms,
+            native_id: report.native_id.map(Text::from),
+            usage: report.tokens.map(usage),
+            duration_ms: report.duration_ms,
         };
         self.finish_agent(id, finished, out);
     }

@@ -9,7 +9,7 @@ use agentwire_protocol::{ErrorCode, GatewayError, Prompt, Text, TokenUsage};
 use serde_json::json;
 
 use super::super::wire::{self, Failure, PromptResult, Quota, Tokens};
-use super::opening::Stage;
+use super::handshake::Stage;
 use super::{SentRequest, Translator, words};
 use crate::agent::tell_cancelled;
 use crate::json::Value;

@@ -80,7 +80,7 @@ impl NamedFiles {
     /// The files that an input without fields may name: any text may be a path.
     pub(super) fn anywhere(class: Class, value: &Value) -> Self {
         let mut named = Self::default();
-        named.look(class, FieldPosition { name: "", in_path: true }, value);
+        named.collect(class, FieldPosition { name: "", in_path: true }, value);
         Self { is_unclear: true, ..named }
     }
 
@@ -89,12 +89,12 @@ impl NamedFiles {
         self.files.is_empty() && !self.is_unclear
     }
 
-    fn look(&mut self, class: Class, at: FieldPosition<'_>, value: &Value) {
+    fn collect(&mut self, class: Class, at: FieldPosition<'_>, value: &Value) {
         match value {
             Value::Null => {}
             Value::Bool(_) | Value::Number(_) => self.is_unclear |= speaks_of_path(at.name),
             Value::String(text) => self.read(class, at, text),
-            Value::Array(items) => items.iter().for_each(|item| self.look(class, at, item)),
+            Value::Array(items) => items.iter().for_each(|item| self.collect(class, at, item)),
             Value::Object(fields) => {
                 self.is_unclear |= PATH.contains(&at.name);
                 self.look_in(class, at.in_path || speaks_of_path(at.name), fields);
@@ -109,7 +109,7 @@ impl NamedFiles {
                 self.add(name, false);
             }
             self.is_unclear |= name.split_whitespace().any(has_path);
-            self.look(class, FieldPosition { name, in_path }, value);
+            self.collect(class, FieldPosition { name, in_path }, value);
         }
     }
 

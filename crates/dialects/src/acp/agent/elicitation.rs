@@ -14,7 +14,7 @@ const OTHER: &str = "_custom";
 
 /// The questions of a form's schema, and where the answers go. If the form has a single question, its text
 /// may be in the form's message.
-pub(super) fn form<'d>(
+pub(super) fn form_questions<'d>(
     schema: Option<Value<'d>>,
     message: Option<&Text<'d>>,
 ) -> (Vec<Question<'d>>, Vec<FormField>) {
@@ -23,9 +23,9 @@ pub(super) fn form<'d>(
         properties.into_iter().flat_map(Value::fields).collect();
     let has_choices = |id: &str| all.iter().any(|(own, schema)| own == id && is_choice(*schema));
     let is_other = |id: &str| id.strip_suffix(OTHER).is_some_and(has_choices);
-    let asked: Vec<_> = all.iter().filter(|(id, _)| !is_other(id)).collect();
-    let message = message.filter(|_| asked.len() == 1);
-    let questions = asked.into_iter().map(|(id, schema)| {
+    let asked_fields: Vec<_> = all.iter().filter(|(id, _)| !is_other(id)).collect();
+    let message = message.filter(|_| asked_fields.len() == 1);
+    let questions = asked_fields.into_iter().map(|(id, schema)| {
         let other = format!("{id}{OTHER}");
         let other = all.iter().any(|(own, _)| *own == other && is_other(own)).then_some(other);
         question(id.clone(), *schema, message, other)

@@ -9,7 +9,7 @@ use crate::diff;
 use crate::json::Value;
 
 /// The longest text that is stored for an open call.
-pub(super) const KEPT_BYTES: usize = 64 << 10;
+pub(super) const TEXT_LIMIT: usize = 64 << 10;
 
 #[derive(Debug)]
 pub(super) struct FileEdit {
@@ -36,43 +36,43 @@ pub(super) struct ToolContent {
 }
 
 /// Reduces changes to what is stored while their call is open: long texts are dropped, the path remains.
-pub(super) fn kept(mut edits: Vec<FileEdit>) -> Vec<FileEdit> {
+pub(super) fn bounded(mut edits: Vec<FileEdit>) -> Vec<FileEdit> {
     for edit in &mut edits {
         edit.texts = edit.texts.take().filter(|texts| {
             let before = texts.before.as_ref().map_or(0, String::len);
-            before.max(texts.after.len()) <= KEPT_BYTES
+            before.max(texts.after.len()) <= TEXT_LIMIT
         });
     }
     edits
 }
 
-pub(super) fn shown(content: Option<Value<'_>>) -> ToolContent {
-    look(content, true)
+pub(super) fn read_content(content: Option<Value<'_>>) -> ToolContent {
+    read_content_with(content, true)
 }
 
-/// Like [`shown`], but reads the text only if it is wanted, since it may be long.
-pub(super) fn look(content: Option<Value<'_>>, wants_text: bool) -> ToolContent {
-    let mut shown = ToolContent::default();
+/// Like [`read_content`], but reads the text only if it is wanted, since it may be long.
+pub(super) fn read_content_with(content: Option<Value<'_>>, wants_text: bool) -> ToolContent {
+    let mut parsed = ToolContent::default();
     for piece in content.into_iter().flat_map(Value::items) {
         let Some(read) = piece.to::<ToolContentItem<'_>>() else { continue };
         match read.kind.as_deref() {
-            Some("diff") => shown.edits.extend(edit(&read)),
+            Some("diff") => parsed.edits.extend(edit(&read)),
             Some("terminal") => {
-                shown.has_more = true;
+                parsed.has_more = true;
                 let id = read.terminal_id.and_then(Value::string);
-                shown.terminal = id.map(|id| format!("terminal {id}"));
+                parsed.terminal = id.map(|id| format!("terminal {id}"));
             }
             _ => {
-                shown.has_more = true;
+                parsed.has_more = true;
                 if wants_text {
                     let text = read.content.and_then(|content| content.get("text")?.string());
-                    text.into_iter().for_each(|text| shown.text.push_str(&text));
+                    text.into_iter().for_each(|text| parsed.text.push_str(&text));
                 }
                 read.content.into_iter().for_each(Value::carried);
             }
         }
     }
-    shown
+    parsed
 }
 
 /// Gemini marks a new file with `_meta.kind` and shows it as previously empty; other agents leave `oldText`

@@ -55,16 +55,16 @@ fn known() -> impl Iterator<Item = &'static AgentQuirks> {
 
 /// The known agent with that name in `agentInfo`.
 pub(super) fn named(name: Value<'_>) -> Option<&'static AgentQuirks> {
-    known().find(|own| name.is(own.info_name))
+    known().find(|quirks| name.is(quirks.info_name))
 }
 
 /// The kind of a tool of that name, in any known agent.
 pub(super) fn tool_kind(name: &str) -> ToolKind {
-    let kinds = known().map(|own| (own.tool_kind)(name));
+    let kinds = known().map(|quirks| (quirks.tool_kind)(name));
     kinds.into_iter().find(|kind| *kind != ToolKind::default()).unwrap_or_default()
 }
 
 /// An error of a model service, passed on by any known agent.
 pub(super) fn api_error(message: &str) -> Option<ApiError> {
-    known().find_map(|own| (own.api_error)(message))
+    known().find_map(|quirks| (quirks.api_error)(message))
 }
