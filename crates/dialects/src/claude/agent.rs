@@ -4,9 +4,9 @@ mod board;
 mod calls;
 mod commands;
 mod files;
-mod judging;
 mod messages;
 mod requests;
+mod screening;
 mod settle;
 mod subagents;
 mod system;
@@ -26,11 +26,11 @@ pub(super) use board::is_board;
 
 use self::board::Board;
 use self::calls::Calls;
-use self::requests::Ask;
+use self::requests::PendingRequest;
 use self::subagents::SubAgents;
 use self::tasks::Tasks;
 use self::text::Streams;
-use self::tools::ToolCall;
+use self::tools::ToolState;
 use self::turns::{Prompts, Totals};
 use super::wire::{Failure, Progress};
 use super::{Claude, modes};
@@ -45,7 +45,7 @@ pub(super) const NAME: &str = "claude";
 /// The state of one session.
 pub(super) struct Translator {
     config: SessionConfig,
-    ledger: Ledger<ToolCall, Ask>,
+    ledger: Ledger<ToolState, PendingRequest>,
     streams: Streams,
     agents: SubAgents,
     tasks: Tasks,
@@ -86,7 +86,7 @@ impl Translator {
     pub(super) fn new(claude: Claude, setup: &Setup) -> Self {
         Self {
             config: setup.config.clone(),
-            ledger: Ledger::keeping(Ask::outlives_turn),
+            ledger: Ledger::keeping(PendingRequest::outlives_turn),
             streams: Streams::default(),
             agents: SubAgents::default(),
             tasks: Tasks::default(),

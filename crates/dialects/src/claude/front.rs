@@ -24,8 +24,8 @@ use agentwire_protocol::{
 
 use self::control::{Control, Fields};
 use self::initialize::Flavour;
-use self::lines::{Said, Unread};
-use self::requests::Shown;
+use self::lines::{ClientMessage, UnreadableLine};
+use self::requests::ShownRequest;
 use super::render::{Options as Rendering, Renderer};
 use crate::front::{Ask, Front, Outbox, Reply};
 
@@ -61,16 +61,16 @@ pub struct ClaudeFront {
     stage: Stage,
     flavour: Flavour,
     renderer: Renderer,
-    calls: BTreeMap<Call, Then>,
+    calls: BTreeMap<Call, PendingCall>,
     /// What arrived before the session ran, and how many bytes it had.
-    early: VecDeque<Early>,
+    early: VecDeque<EarlyMessage>,
     early_bytes: usize,
     /// Why prompts were refused, held until the running turn has its result.
     refusals: Vec<String>,
     /// Requests to put to the client, unless they are settled at once.
-    raised: Vec<(String, Vec<u8>, Shown)>,
+    raised: Vec<(String, Vec<u8>, ShownRequest)>,
     /// Requests that were put to the client and are not settled.
-    shown: BTreeMap<String, Shown>,
+    shown: BTreeMap<String, ShownRequest>,
     /// What the agent reported about itself.
     info: AgentInfo<'static>,
     /// How full the agent's context is.
@@ -96,13 +96,13 @@ enum Stage {
 }
 
 /// What arrived before the session ran.
-enum Early {
+enum EarlyMessage {
     Prompt(Prompt, Option<Json<'static>>),
     Control(Control),
 }
 
 /// What a reply is for.
-enum Then {
+enum PendingCall {
     Start,
     /// With the message to repeat.
     Prompt(Option<Json<'static>>),
@@ -145,9 +145,9 @@ impl ClaudeFront {
         self.failure.as_deref()
     }
 
-    fn take(&mut self, said: Said, bytes: usize, out: &mut Outbox) {
+    fn take(&mut self, said: ClientMessage, bytes: usize, out: &mut Outbox) {
         match (said, self.stage.clone()) {
-            (Said::Prompt(prompt, replay), stage) => {
+            (ClientMessage::Prompt(prompt, replay), stage) => {
                 if let Some(id) = &prompt.message_id {
                     self.renderer.name(id);
                 }
@@ -155,28 +155,31 @@ impl ClaudeFront {
                 match stage {
                     Stage::Running(session) => self.prompt(&session, prompt, replay, out),
                     Stage::Waiting | Stage::Starting | Stage::Over => {
-                        self.keep(Early::Prompt(prompt, replay), bytes, out);
+                        self.keep(EarlyMessage::Prompt(prompt, replay), bytes, out);
                         self.start(out);
                     }
                 }
             }
-            (Said::Control(control, fields), _) if control.subtype == "initialize" => {
+            (ClientMessage::Control(control, fields), _) if control.subtype == "initialize" => {
                 self.initialize(control, &fields, bytes, out);
             }
-            (Said::Control(control, _), Stage::Running(session)) => {
+            (ClientMessage::Control(control, _), Stage::Running(session)) => {
                 self.control(&session, control, out);
             }
             // Only `initialize` has the options that the session is started with, so others wait.
-            (Said::Control(control, _), Stage::Waiting | Stage::Starting | Stage::Over) => {
-                self.keep(Early::Control(control), bytes, out);
+            (
+                ClientMessage::Control(control, _),
+                Stage::Waiting | Stage::Starting | Stage::Over,
+            ) => {
+                self.keep(EarlyMessage::Control(control), bytes, out);
             }
-            (Said::Answer(answer), _) => self.answer(answer, out),
-            (Said::Nothing, _) => {}
+            (ClientMessage::Answer(answer), _) => self.answer(answer, out),
+            (ClientMessage::Nothing, _) => {}
         }
     }
 
     /// Holds what arrived before the session runs, if there is room.
-    fn keep(&mut self, early: Early, bytes: usize, out: &mut Outbox) {
+    fn keep(&mut self, early: EarlyMessage, bytes: usize, out: &mut Outbox) {
         if self.early_bytes + bytes <= EARLY_BYTES {
             self.early_bytes += bytes;
             self.early.push_back(early);
@@ -184,8 +187,8 @@ impl ClaudeFront {
         }
         let why = "too much input before the session runs; wait for answers";
         match early {
-            Early::Prompt(..) => self.refuse(why, out),
-            Early::Control(control) => control::fail(&control.id, why, out),
+            EarlyMessage::Prompt(..) => self.refuse(why, out),
+            EarlyMessage::Control(control) => control::fail(&control.id, why, out),
         }
     }
 
@@ -217,7 +220,7 @@ impl ClaudeFront {
         match initialize::apply(fields, &mut self.options.new.config) {
             Ok(flavour) => {
                 self.flavour = flavour;
-                self.keep(Early::Control(control), bytes, out);
+                self.keep(EarlyMessage::Control(control), bytes, out);
                 self.start(out);
             }
             Err(error) => control::fail(&control.id, &error, out),
@@ -232,14 +235,14 @@ impl ClaudeFront {
         out: &mut Outbox,
     ) {
         let call = out.command(session, Command::Prompt(prompt));
-        self.calls.insert(call, Then::Prompt(replay));
+        self.calls.insert(call, PendingCall::Prompt(replay));
     }
 
     fn start(&mut self, out: &mut Outbox) {
         if self.stage == Stage::Waiting {
             self.stage = Stage::Starting;
             let call = out.ask(Ask::Start(Box::new(self.options.new.clone())));
-            self.calls.insert(call, Then::Start);
+            self.calls.insert(call, PendingCall::Start);
         }
     }
 
@@ -263,8 +266,10 @@ impl ClaudeFront {
         self.early_bytes = 0;
         for early in std::mem::take(&mut self.early) {
             match early {
-                Early::Prompt(prompt, replay) => self.prompt(&session.id, prompt, replay, out),
-                Early::Control(control) => self.control(&session.id, control, out),
+                EarlyMessage::Prompt(prompt, replay) => {
+                    self.prompt(&session.id, prompt, replay, out)
+                }
+                EarlyMessage::Control(control) => self.control(&session.id, control, out),
             }
         }
     }
@@ -274,7 +279,7 @@ impl ClaudeFront {
         self.stage = Stage::Over;
         self.failure = Some(message.to_owned());
         for early in std::mem::take(&mut self.early) {
-            if let Early::Control(control) = early {
+            if let EarlyMessage::Control(control) = early {
                 control::fail(&control.id, message, out);
             }
         }
@@ -352,12 +357,16 @@ impl Front for ClaudeFront {
         }
         let read = match std::str::from_utf8(line) {
             Ok(text) => lines::read(text, self.options.replays, self.renderer.speaks_claude()),
-            Err(_) => Err(Unread { why: "the line is not UTF-8".to_owned(), is_prompt: false }),
+            Err(_) => {
+                Err(UnreadableLine { why: "the line is not UTF-8".to_owned(), is_prompt: false })
+            }
         };
         match read {
             Ok(said) => self.take(said, line.len(), out),
-            Err(Unread { why, is_prompt: true }) => self.refuse(&why, out),
-            Err(Unread { why, is_prompt: false }) => control::fail(&control::id(line), &why, out),
+            Err(UnreadableLine { why, is_prompt: true }) => self.refuse(&why, out),
+            Err(UnreadableLine { why, is_prompt: false }) => {
+                control::fail(&control::id(line), &why, out)
+            }
         }
     }
 
@@ -372,18 +381,24 @@ impl Front for ClaudeFront {
 
     fn on_reply(&mut self, call: Call, reply: Result<Reply, GatewayError>, out: &mut Outbox) {
         match (self.calls.remove(&call), reply) {
-            (Some(Then::Start), reply) => self.started(reply, out),
-            (Some(Then::Control(control)), reply) => self.replied(control, reply, out),
-            (Some(Then::Prompt(Some(message))), Ok(reply)) => self.replay(message, reply, out),
-            (Some(Then::Prompt(_)), Err(error)) => self.refuse(&error.message, out),
-            (Some(Then::Inquiry(of)), reply) => self.learned(of, reply, out),
-            (Some(Then::Mode), Err(error)) => {
+            (Some(PendingCall::Start), reply) => self.started(reply, out),
+            (Some(PendingCall::Control(control)), reply) => self.replied(control, reply, out),
+            (Some(PendingCall::Prompt(Some(message))), Ok(reply)) => {
+                self.replay(message, reply, out)
+            }
+            (Some(PendingCall::Prompt(_)), Err(error)) => self.refuse(&error.message, out),
+            (Some(PendingCall::Inquiry(of)), reply) => self.learned(of, reply, out),
+            (Some(PendingCall::Mode), Err(error)) => {
                 let Stage::Running(session) = &self.stage else { return };
                 let why = format!("failed to change the mode: {}", error.message);
                 self.renderer.warn(session.as_str(), &why, &mut |line| out.say(line));
             }
-            (Some(Then::Settle(id)), Err(error)) => self.not_settled(&id, &error, out),
-            (Some(Then::Prompt(None) | Then::Mode | Then::Settle(_)), Ok(_)) | (None, _) => {}
+            (Some(PendingCall::Settle(id)), Err(error)) => self.not_settled(&id, &error, out),
+            (
+                Some(PendingCall::Prompt(None) | PendingCall::Mode | PendingCall::Settle(_)),
+                Ok(_),
+            )
+            | (None, _) => {}
         }
     }
 

@@ -26,12 +26,12 @@ pub(crate) struct Updates {
 fn rule_of(tool: &str, input: &Json<'_>) -> PermissionRule {
     #[derive(Default, Deserialize)]
     #[serde(default)]
-    struct Shown {
+    struct RuleInput {
         command: Option<String>,
         #[serde(alias = "notebook_path", alias = "path")]
         file_path: Option<String>,
     }
-    let shown: Shown = input.read().unwrap_or_default();
+    let shown: RuleInput = input.read().unwrap_or_default();
     // Claude writes // before an absolute path.
     let file = shown.file_path.map(|path| match path.starts_with('/') {
         true => format!("/{path}"),

@@ -22,13 +22,13 @@ use agentwire_protocol::event::{RequestKind, RequestRaised, Status, StatusChange
 use agentwire_protocol::{AgentType, Event, EventKind, Json, MAIN_AGENT, Text};
 use serde::Serialize;
 
-use self::frames::{CompactMetadata, Compacted, RateLimit, Retry, StatusLine, System};
-use self::messages::{Piece, Sort, Speakers};
-use self::native::Line;
-use self::output::Voice;
+use self::frames::{CompactBoundary, CompactMetadata, RateLimit, Retry, StatusLine, System};
+use self::messages::{BlockKind, Speakers, TextPiece};
+use self::native::LineKind;
+use self::output::MessageWriter;
 use self::session::Session;
 pub(crate) use self::session::claude_mode;
-use self::tools::Tool;
+use self::tools::OpenCall;
 use self::turn::{Ending, Totals, Turn};
 use super::tools::{ToolCall, ToolUse};
 use crate::json::{Scanner, Value};
@@ -58,7 +58,7 @@ pub struct Renderer {
     turn: Turn,
     totals: Totals,
     speakers: Speakers,
-    tools: Vec<Tool>,
+    tools: Vec<OpenCall>,
     /// Calls that were shown, open or not.
     called: Recent,
     /// Of these, the calls that show what they did to a file.
@@ -100,7 +100,7 @@ impl Renderer {
         }
         let session_id = self.claude_id.take();
         let named = session_id.as_deref().unwrap_or(&event.session_id);
-        let voice = &mut Voice::new(named, &event.id, self.options.partial, say);
+        let voice = &mut MessageWriter::new(named, &event.id, self.options.partial, say);
         if self.is_claude {
             self.bound(event, is_said, voice);
         } else {
@@ -167,19 +167,19 @@ impl Renderer {
     }
 
     /// Passes on one of Claude's own lines; returns whether it did.
-    fn pass(&mut self, text: &str, line: Line, say: &mut dyn FnMut(&str)) -> bool {
+    fn pass(&mut self, text: &str, line: LineKind, say: &mut dyn FnMut(&str)) -> bool {
         match line {
-            Line::Withheld => return false,
-            Line::Partial if !self.options.partial => return false,
-            Line::Partial | Line::Message => {}
-            Line::Lifecycle if self.is_known(text) => {}
-            Line::Lifecycle => return false,
-            Line::Init => {
+            LineKind::Withheld => return false,
+            LineKind::Partial if !self.options.partial => return false,
+            LineKind::Partial | LineKind::Message => {}
+            LineKind::Lifecycle if self.is_known(text) => {}
+            LineKind::Lifecycle => return false,
+            LineKind::Init => {
                 self.turn.is_begun = true;
                 let session_id = native::session_id(&mut self.scanner, text);
                 self.claude_id = session_id.or(self.claude_id.take());
             }
-            Line::Result => {
+            LineKind::Result => {
                 self.turn.has_result = true;
                 self.last_is_error = native::is_error(&mut self.scanner, text);
             }
@@ -190,7 +190,7 @@ impl Renderer {
 
     /// For a turn of Claude's, only the bounds are rendered here, if Claude did not report them: it died,
     /// was cut off, or never received the turn. So is a mode that the gateway applies for Claude.
-    fn bound(&mut self, event: &Event<'_>, is_said: bool, voice: &mut Voice<'_>) {
+    fn bound(&mut self, event: &Event<'_>, is_said: bool, voice: &mut MessageWriter<'_>) {
         if let EventKind::TurnStarted(_) = &event.kind {
             self.turn.started(&event.timestamp);
         } else if let EventKind::TurnCompleted(turn) = &event.kind {
@@ -205,14 +205,14 @@ impl Renderer {
         }
     }
 
-    fn mode_changed(&mut self, voice: &mut Voice<'_>) {
+    fn mode_changed(&mut self, voice: &mut MessageWriter<'_>) {
         if let mode @ Some(_) = self.session.mode() {
             let status = StatusLine { permission_mode: mode, ..StatusLine::default() };
             system("status", status, voice);
         }
     }
 
-    fn render(&mut self, event: &Event<'_>, agent: &str, voice: &mut Voice<'_>) {
+    fn render(&mut self, event: &Event<'_>, agent: &str, voice: &mut MessageWriter<'_>) {
         // Everything about a turn comes after its `init`.
         if self.turn.is_due && !(is_preparing(&event.kind) && self.session.awaits_tools()) {
             self.begin_turn(voice);
@@ -237,8 +237,8 @@ impl Renderer {
                 self.end_turn(event, &Ending::failed(turn), voice);
             }
             EventKind::TextChunk(chunk) => {
-                let piece = Piece {
-                    sort: Sort::Text,
+                let piece = TextPiece {
+                    sort: BlockKind::Text,
                     content: &chunk.content,
                     is_complete: chunk.is_complete,
                     block_id: chunk.block_id.as_ref(),
@@ -247,8 +247,8 @@ impl Renderer {
                 self.piece(agent, &piece, voice);
             }
             EventKind::ThinkingChunk(chunk) => {
-                let piece = Piece {
-                    sort: Sort::Thinking,
+                let piece = TextPiece {
+                    sort: BlockKind::Thinking,
                     content: &chunk.content,
                     is_complete: chunk.is_complete,
                     block_id: chunk.block_id.as_ref(),
@@ -280,7 +280,7 @@ impl Renderer {
         }
     }
 
-    fn begin_turn(&mut self, voice: &mut Voice<'_>) {
+    fn begin_turn(&mut self, voice: &mut MessageWriter<'_>) {
         self.turn.is_due = false;
         self.session.await_no_more();
         if !self.turn.is_begun {
@@ -289,7 +289,7 @@ impl Renderer {
         }
     }
 
-    fn end_turn(&mut self, event: &Event<'_>, ending: &Ending<'_>, voice: &mut Voice<'_>) {
+    fn end_turn(&mut self, event: &Event<'_>, ending: &Ending<'_>, voice: &mut MessageWriter<'_>) {
         if self.turn.has_result {
             self.totals.add(ending, &self.session);
         } else {
@@ -309,7 +309,7 @@ impl Renderer {
         self.turn.is_begun || agent != MAIN_AGENT
     }
 
-    fn piece(&mut self, agent: &str, piece: &Piece<'_>, voice: &mut Voice<'_>) {
+    fn piece(&mut self, agent: &str, piece: &TextPiece<'_>, voice: &mut MessageWriter<'_>) {
         if !self.may_speak(agent) {
             return;
         }
@@ -317,13 +317,18 @@ impl Renderer {
         self.speakers.of(agent, voice).piece(piece, self.session.model(), voice);
     }
 
-    fn usage_reported(&mut self, agent: &str, report: &UsageReported<'_>, voice: &mut Voice<'_>) {
+    fn usage_reported(
+        &mut self,
+        agent: &str,
+        report: &UsageReported<'_>,
+        voice: &mut MessageWriter<'_>,
+    ) {
         if let Some(usage) = &report.usage {
             self.speakers.of(agent, voice).used(self.session.usage(usage));
         }
     }
 
-    fn status_changed(&mut self, change: &StatusChanged<'_>, voice: &mut Voice<'_>) {
+    fn status_changed(&mut self, change: &StatusChanged<'_>, voice: &mut MessageWriter<'_>) {
         match change.status {
             Status::Compacting => {
                 let status = StatusLine { status: Some("compacting"), ..StatusLine::default() };
@@ -334,7 +339,7 @@ impl Renderer {
                 system("status", over, voice);
                 let pre_tokens = self.session.context_used;
                 let compact_metadata = CompactMetadata { trigger: "auto", pre_tokens };
-                system("compact_boundary", Compacted { compact_metadata }, voice);
+                system("compact_boundary", CompactBoundary { compact_metadata }, voice);
             }
             Status::Mode => self.mode_changed(voice),
             Status::Retrying => self.retrying(voice),
@@ -365,7 +370,7 @@ impl Renderer {
     }
 
     /// A model call failed and is retried.
-    fn retrying(&mut self, voice: &mut Voice<'_>) {
+    fn retrying(&mut self, voice: &mut MessageWriter<'_>) {
         self.turn.retries += 1;
         let attempt = self.turn.retries;
         let retry = Retry {
@@ -380,7 +385,7 @@ impl Renderer {
 
     /// Readers need the `status` that Claude's limits have. Other agents' limits have none and are left
     /// out.
-    fn rate_limit(&mut self, limits: &Json<'_>, voice: &mut Voice<'_>) {
+    fn rate_limit(&mut self, limits: &Json<'_>, voice: &mut MessageWriter<'_>) {
         let Ok(document) = self.scanner.scan(limits.get()) else { return };
         let status = document.root().get("status").and_then(Value::string);
         if !matches!(status.as_deref(), Some("allowed" | "allowed_warning" | "rejected")) {
@@ -423,7 +428,7 @@ fn told_mode<'e>(kind: &'e EventKind<'_>) -> Option<&'e Text<'e>> {
     }
 }
 
-fn system<T: Serialize>(subtype: &'static str, fields: T, voice: &mut Voice<'_>) {
+fn system<T: Serialize>(subtype: &'static str, fields: T, voice: &mut MessageWriter<'_>) {
     let uuid = voice.uuid();
     let session_id = voice.session_id;
     voice.frame(&System { r#type: "system", subtype, fields, session_id, uuid });
@@ -437,6 +442,6 @@ pub(crate) fn system_message(
 ) -> Json<'static> {
     let mut message = Json::trusted("null");
     let say = &mut |line: &str| message = Json::trusted(line.to_owned());
-    system(subtype, fields, &mut Voice::new(&event.session_id, &event.id, false, say));
+    system(subtype, fields, &mut MessageWriter::new(&event.session_id, &event.id, false, say));
     message
 }

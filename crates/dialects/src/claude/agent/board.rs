@@ -10,7 +10,7 @@ use agentwire_protocol::event::{
 };
 
 use super::Translator;
-use super::tools::{ToolCall, tool_kind};
+use super::tools::{ToolState, tool_kind};
 use crate::claude::wire::{BoardLine, BoardPayload};
 use crate::json::Value;
 use crate::tape::{Agent, Out};
@@ -132,7 +132,7 @@ impl Translator {
                 break id;
             }
         };
-        self.ledger.open_tool(&id, &Agent::main(), ToolCall::default());
+        self.ledger.open_tool(&id, &Agent::main(), ToolState::default());
         out.emit(ToolStarted {
             tool_id: Text::from(id.as_str()),
             tool_name: Text::from(tool),

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::Translator;
 use crate::claude::launch::initialize;
-use crate::claude::wire::{ControlResponse, Initialized, Response};
+use crate::claude::wire::{ControlResponse, InitializeResult, Response};
 use crate::json::Value;
 use crate::tape::Out;
 
@@ -16,7 +16,7 @@ use crate::tape::Out;
 const CALL_LIMIT: usize = 1024;
 
 /// Queries that are answered by a field of the reply to `initialize`.
-const GREETING: &[(&str, &str)] = &[
+const INITIALIZE_FIELDS: &[(&str, &str)] = &[
     ("supportedModels", "models"),
     ("supportedCommands", "commands"),
     ("supportedAgents", "agents"),
@@ -28,8 +28,8 @@ const GREETING: &[(&str, &str)] = &[
 const WHOLE: &str = "";
 
 /// The field of that reply that answers the query.
-pub(super) fn greeting_field(query: &str) -> Option<&'static str> {
-    GREETING.iter().find(|(name, _)| *name == query).map(|(_, field)| *field)
+pub(super) fn initialize_field(query: &str) -> Option<&'static str> {
+    INITIALIZE_FIELDS.iter().find(|(name, _)| *name == query).map(|(_, field)| *field)
 }
 
 /// Calls that wait for the agent's reply.
@@ -37,7 +37,7 @@ pub(super) fn greeting_field(query: &str) -> Option<&'static str> {
 pub(super) struct Calls {
     sent: u64,
     waiting: Vec<PendingCall>,
-    greeting: Greeting,
+    greeting: InitializeReply,
 }
 
 #[derive(Debug, Default)]
@@ -55,7 +55,7 @@ struct PendingCall {
 
 /// The reply to `initialize`, and the calls that wait for it.
 #[derive(Debug, Default)]
-struct Greeting {
+struct InitializeReply {
     id: Option<String>,
     fields: BTreeMap<String, Json<'static>>,
     waiting: Vec<(Call, &'static str)>,
@@ -251,11 +251,11 @@ impl Translator {
 
     /// The agent answered `initialize`: it reports what it is, and which requests are pending.
     fn initialized(&mut self, answer: Value<'_>, response: &Response<'_>, out: &mut Out<'_>) {
-        let told: Initialized<'_> = answer.to().unwrap_or_default();
+        let told: InitializeResult<'_> = answer.to().unwrap_or_default();
         let mode = told.permission_mode.map(|mode| self.told_mode(mode, out));
         let greeting = &mut self.calls.greeting;
         greeting.fields.insert(WHOLE.to_owned(), answer.copy().into_owned());
-        for (_, field) in GREETING {
+        for (_, field) in INITIALIZE_FIELDS {
             if let Some(value) = answer.get(field) {
                 greeting.fields.insert((*field).to_owned(), value.json().into_owned());
             }

@@ -7,7 +7,7 @@ use agentwire_protocol::{Call, Command, Configure, ErrorCode, GatewayError, Json
 use serde_json::{Map, Value, json};
 
 use super::Translator;
-use super::calls::{acknowledge, greeting_field, write_line};
+use super::calls::{acknowledge, initialize_field, write_line};
 use crate::claude::modes;
 use crate::tape::{Action, Out};
 
@@ -220,7 +220,7 @@ impl Translator {
         args: &[Json<'static>],
         out: &mut Out<'_>,
     ) -> Result<(), GatewayError> {
-        if let Some(field) = greeting_field(method) {
+        if let Some(field) = initialize_field(method) {
             return self.greeted(call, field, out);
         }
         let missing = |what: &str| {

@@ -3,7 +3,7 @@
 use agentwire_protocol::Text;
 use agentwire_protocol::event::{ErrorEvent, Other, Status, StatusChanged, UsageReported};
 
-use super::text::Voice;
+use super::text::BlockKind;
 use super::tools::ToolResult;
 use super::turns::{context_used, usage};
 use super::{Translator, plain_text};
@@ -61,15 +61,15 @@ impl Translator {
         let Some(kind) = block.kind.clone() else { return };
         match (&*kind, block.text.clone(), block.thinking.clone()) {
             ("text", Some(text), _) => {
-                self.say_whole(agent, message, Voice::Text, text, None, out);
+                self.say_whole(agent, message, BlockKind::Text, text, None, out);
             }
             ("thinking", _, Some(text)) => {
-                self.say_whole(agent, message, Voice::Thinking, text, block.signature, out);
+                self.say_whole(agent, message, BlockKind::Thinking, text, block.signature, out);
             }
             // The thoughts are in `data`, for the model API only.
             ("redacted_thinking", ..) => {
                 let text = Text::fixed("");
-                self.say_whole(agent, message, Voice::Thinking, text, block.data, out);
+                self.say_whole(agent, message, BlockKind::Thinking, text, block.data, out);
             }
             ("tool_use" | "server_tool_use" | "mcp_tool_use", ..) => {
                 self.start_tool(agent, block, meta, out);

@@ -32,13 +32,13 @@ struct Block {
     index: u64,
     /// `None` if the message has no id.
     id: Option<String>,
-    voice: Voice,
+    voice: BlockKind,
     said: Said,
     closed: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Voice {
+pub(super) enum BlockKind {
     Text,
     Thinking,
 }
@@ -77,7 +77,7 @@ impl Stream {
         self.message.clear();
     }
 
-    fn block(&mut self, index: u64, voice: Voice) -> Option<&mut Block> {
+    fn block(&mut self, index: u64, voice: BlockKind) -> Option<&mut Block> {
         let fits = |block: &&mut Block| block.index == index && block.voice == voice;
         if self.blocks.iter_mut().rfind(fits).is_none_or(|block| block.closed) {
             self.open(index, voice);
@@ -85,7 +85,7 @@ impl Stream {
         self.blocks.iter_mut().rfind(fits)
     }
 
-    fn open(&mut self, index: u64, voice: Voice) {
+    fn open(&mut self, index: u64, voice: BlockKind) {
         let id = Some(&self.message).filter(|message| !message.is_empty());
         let id = id.map(|message| format!("{message}/{index}"));
         if self.blocks.len() >= LIMIT {
@@ -117,13 +117,13 @@ impl Block {
 }
 
 /// Text is reported like thoughts, but without a signature.
-fn tell(voice: Voice, agent: &Agent<'_>, chunk: ThinkingChunk<'_>, out: &mut Out<'_>) {
+fn tell(voice: BlockKind, agent: &Agent<'_>, chunk: ThinkingChunk<'_>, out: &mut Out<'_>) {
     match voice {
-        Voice::Text => {
+        BlockKind::Text => {
             let ThinkingChunk { content, is_complete, block_id, .. } = chunk;
             out.emit_as(agent, TextChunk { content, is_complete, block_id });
         }
-        Voice::Thinking => out.emit_as(agent, chunk),
+        BlockKind::Thinking => out.emit_as(agent, chunk),
     }
 }
 
@@ -173,8 +173,8 @@ impl Translator {
     fn block_start(&mut self, agent: &Agent<'_>, event: &StreamEvent<'_>, out: &mut Out<'_>) {
         let block = event.content_block.and_then(Value::to::<wire::Block<'_>>).unwrap_or_default();
         let (voice, text) = match block.kind.as_deref() {
-            Some("text") => (Voice::Text, block.text),
-            Some("thinking") => (Voice::Thinking, block.thinking),
+            Some("text") => (BlockKind::Text, block.text),
+            Some("thinking") => (BlockKind::Thinking, block.thinking),
             _ => return out.keep("stream_event/content_block_start"),
         };
         let index = event.index.unwrap_or(0);
@@ -194,8 +194,8 @@ impl Translator {
     fn delta(&mut self, agent: &Agent<'_>, event: &StreamEvent<'_>, out: &mut Out<'_>) {
         let delta = event.delta.and_then(Value::to::<Delta<'_>>).unwrap_or_default();
         let (voice, text) = match (delta.kind.as_deref(), delta.text, delta.thinking) {
-            (Some("text_delta"), Some(text), _) => (Voice::Text, text),
-            (Some("thinking_delta"), _, Some(text)) => (Voice::Thinking, text),
+            (Some("text_delta"), Some(text), _) => (BlockKind::Text, text),
+            (Some("thinking_delta"), _, Some(text)) => (BlockKind::Thinking, text),
             // Input arrives whole with the tool call, the signature with the whole block.
             _ => return out.keep("stream_event/content_block_delta"),
         };
@@ -207,7 +207,7 @@ impl Translator {
         &mut self,
         agent: &Agent<'_>,
         index: u64,
-        voice: Voice,
+        voice: BlockKind,
         text: Text<'_>,
         out: &mut Out<'_>,
     ) {
@@ -221,7 +221,7 @@ impl Translator {
         &mut self,
         agent: &Agent<'_>,
         message: Option<&str>,
-        voice: Voice,
+        voice: BlockKind,
         text: Text<'_>,
         signature: Option<Text<'_>>,
         out: &mut Out<'_>,

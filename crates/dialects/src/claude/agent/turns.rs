@@ -21,22 +21,22 @@ const WAITING_LIMIT: usize = 4096;
 /// Prompts that were sent and have not started a turn.
 #[derive(Debug, Default)]
 pub(super) struct Prompts {
-    waiting: VecDeque<Sent>,
+    waiting: VecDeque<SentPrompt>,
     /// Prompts that the agent took from its queue since the last turn.
-    taken: Vec<Sent>,
+    taken: Vec<SentPrompt>,
     /// A background task ended while no turn ran: the next turn is the agent's own.
     task_ended: bool,
 }
 
 #[derive(Debug)]
-struct Sent {
+struct SentPrompt {
     /// The agent reports what becomes of prompts that have one.
     uuid: Option<String>,
     text: String,
 }
 
-impl From<Sent> for Work<'static> {
-    fn from(sent: Sent) -> Self {
+impl From<SentPrompt> for Work<'static> {
+    fn from(sent: SentPrompt) -> Self {
         let ids = sent.uuid.into_iter().map(Text::from).collect();
         Self { text: Text::from(sent.text), ids }
     }
@@ -46,7 +46,7 @@ impl Prompts {
     pub(super) fn sent(&mut self, uuid: Option<&str>, text: &str) {
         if self.waiting.len() < WAITING_LIMIT {
             let uuid = uuid.map(str::to_owned);
-            self.waiting.push_back(Sent { uuid, text: text.to_owned() });
+            self.waiting.push_back(SentPrompt { uuid, text: text.to_owned() });
         }
     }
 
@@ -54,7 +54,7 @@ impl Prompts {
         self.task_ended = true;
     }
 
-    fn remove(&mut self, uuid: &str) -> Option<Sent> {
+    fn remove(&mut self, uuid: &str) -> Option<SentPrompt> {
         let at = self.waiting.iter().position(|sent| sent.uuid.as_deref() == Some(uuid))?;
         self.waiting.remove(at)
     }
@@ -85,7 +85,7 @@ pub(super) struct Totals {
 }
 
 /// What one turn used.
-struct Spent {
+struct TurnUsage {
     usage: TokenUsage,
     models: Vec<ModelUsage>,
     cost_usd: Option<f64>,
@@ -97,7 +97,7 @@ impl Totals {
     }
 
     /// The difference from the last result, as the agent reports it or as we count.
-    fn spent(&mut self, outcome: &Outcome<'_>) -> Spent {
+    fn spent(&mut self, outcome: &Outcome<'_>) -> TurnUsage {
         let first_of_resumed = std::mem::take(&mut self.resumed);
         let totals = model_usages(outcome.model_usage);
         let told = outcome.since_last.filter(|models| models.is_object());
@@ -129,7 +129,7 @@ impl Totals {
             }
             None => outcome.usage.as_ref().map(usage).unwrap_or_default(),
         };
-        Spent { usage, models, cost_usd }
+        TurnUsage { usage, models, cost_usd }
     }
 
     fn model_since(&self, now: &ModelUsage) -> ModelUsage {

@@ -6,7 +6,7 @@ use agentwire_protocol::{Command, Configure, ErrorCode, GatewayError, Json, Sess
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{ClaudeFront, Stage, Then};
+use super::{ClaudeFront, PendingCall, Stage};
 use crate::claude::render::VERSION;
 use crate::front::{Outbox, Reply};
 
@@ -156,7 +156,7 @@ impl ClaudeFront {
             _ => query("control", vec![control.request.clone()]),
         };
         let call = out.command(session, command);
-        self.calls.insert(call, Then::Control(control));
+        self.calls.insert(call, PendingCall::Control(control));
     }
 
     /// Answers the client with the session's reply.
@@ -228,7 +228,7 @@ impl ClaudeFront {
             for (of, method) in INQUIRIES {
                 let query = Command::Query { method: method.to_owned(), args: Vec::new() };
                 let call = out.command(session, query);
-                self.calls.insert(call, Then::Inquiry(of));
+                self.calls.insert(call, PendingCall::Inquiry(of));
                 self.inquiries += 1;
             }
         }

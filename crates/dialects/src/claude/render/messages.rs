@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use agentwire_protocol::{Json, MAIN_AGENT, Text};
 
-use super::frames::{Assistant, Block, Delta, Message, Stop, StreamEvent, Streamed, Usage};
-use super::output::Voice;
+use super::frames::{Assistant, Block, Delta, Message, ModelEvent, Stop, StreamEvent, Usage};
+use super::output::MessageWriter;
 
 /// How many subagents may be in mid-message; beyond that, one is cut short.
 const SPEAKER_LIMIT: usize = 256;
@@ -23,7 +23,7 @@ pub(super) struct Speakers {
 }
 
 impl Speakers {
-    pub(super) fn of(&mut self, agent: &str, voice: &mut Voice<'_>) -> &mut Speaker {
+    pub(super) fn of(&mut self, agent: &str, voice: &mut MessageWriter<'_>) -> &mut Speaker {
         if agent == MAIN_AGENT {
             return &mut self.main;
         }
@@ -39,7 +39,7 @@ impl Speakers {
     }
 
     /// The subagent finished.
-    pub(super) fn leave(&mut self, agent: &str, voice: &mut Voice<'_>) {
+    pub(super) fn leave(&mut self, agent: &str, voice: &mut MessageWriter<'_>) {
         if let Some(mut speaker) = self.subagents.remove(agent) {
             speaker.end_message(voice);
         }
@@ -82,20 +82,20 @@ struct OpenMessage {
 
 #[derive(Debug)]
 struct OpenBlock {
-    sort: Sort,
+    sort: BlockKind,
     id: Option<String>,
     text: String,
     signature: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sort {
+pub(super) enum BlockKind {
     Text,
     Thinking,
 }
 
-pub(super) struct Piece<'p> {
-    pub(super) sort: Sort,
+pub(super) struct TextPiece<'p> {
+    pub(super) sort: BlockKind,
     pub(super) content: &'p Text<'p>,
     pub(super) is_complete: bool,
     pub(super) block_id: Option<&'p Text<'p>>,
@@ -118,7 +118,12 @@ impl Speaker {
 
     /// Adds a piece of text or reasoning. A message has one open block at a time, as Claude's do: a piece
     /// of another block closes the open one.
-    pub(super) fn piece(&mut self, piece: &Piece<'_>, model: &str, voice: &mut Voice<'_>) {
+    pub(super) fn piece(
+        &mut self,
+        piece: &TextPiece<'_>,
+        model: &str,
+        voice: &mut MessageWriter<'_>,
+    ) {
         let id = piece.block_id.map(|id| id.decode());
         let continues = self
             .open_block()
@@ -143,7 +148,7 @@ impl Speaker {
         &mut self,
         (id, name, input): (&str, &str, &Json<'_>),
         model: &str,
-        voice: &mut Voice<'_>,
+        voice: &mut MessageWriter<'_>,
     ) {
         self.end_block(voice);
         self.begin_message(model, voice);
@@ -152,11 +157,11 @@ impl Speaker {
         open.stop_reason = "tool_use";
         let index = open.blocks;
         let nothing = Json::EMPTY;
-        stream(voice, spawned_by, || Streamed::ContentBlockStart {
+        stream(voice, spawned_by, || ModelEvent::ContentBlockStart {
             index,
             content_block: Block::ToolUse { id, name, input: &nothing },
         });
-        stream(voice, spawned_by, || Streamed::ContentBlockDelta {
+        stream(voice, spawned_by, || ModelEvent::ContentBlockDelta {
             index,
             delta: Delta::InputJson { partial_json: input.get() },
         });
@@ -171,22 +176,22 @@ impl Speaker {
     }
 
     /// The model finished its message: something else follows, or nothing more.
-    pub(super) fn end_message(&mut self, voice: &mut Voice<'_>) {
+    pub(super) fn end_message(&mut self, voice: &mut MessageWriter<'_>) {
         self.end_block(voice);
         let spawned_by = self.spawned_by.as_deref();
         let Some(open) = self.message.take() else { return };
-        stream(voice, spawned_by, || Streamed::MessageDelta {
+        stream(voice, spawned_by, || ModelEvent::MessageDelta {
             delta: Stop { stop_reason: open.stop_reason, stop_sequence: None },
             usage: open.usage,
         });
-        stream(voice, spawned_by, || Streamed::MessageStop {});
+        stream(voice, spawned_by, || ModelEvent::MessageStop {});
     }
 
     fn open_block(&self) -> Option<&OpenBlock> {
         self.message.as_ref()?.block.as_ref()
     }
 
-    fn begin_message(&mut self, model: &str, voice: &mut Voice<'_>) {
+    fn begin_message(&mut self, model: &str, voice: &mut MessageWriter<'_>) {
         if self.message.is_some() {
             return;
         }
@@ -202,36 +207,44 @@ impl Speaker {
             stop_reason: "end_turn",
             usage: Usage::default(),
         });
-        stream(voice, self.spawned_by.as_deref(), || Streamed::MessageStart {
+        stream(voice, self.spawned_by.as_deref(), || ModelEvent::MessageStart {
             message: Message::new(&open.id, &open.model, &[]),
         });
     }
 
-    fn begin_block(&mut self, sort: Sort, id: Option<String>, model: &str, voice: &mut Voice<'_>) {
+    fn begin_block(
+        &mut self,
+        sort: BlockKind,
+        id: Option<String>,
+        model: &str,
+        voice: &mut MessageWriter<'_>,
+    ) {
         self.end_block(voice);
         self.begin_message(model, voice);
         let Some(open) = &mut self.message else { return };
-        if sort == Sort::Text && (std::mem::take(&mut self.is_answered) || self.answer_id != id) {
+        if sort == BlockKind::Text
+            && (std::mem::take(&mut self.is_answered) || self.answer_id != id)
+        {
             self.answer.clear();
             self.answer_id.clone_from(&id);
         }
         open.block = Some(OpenBlock { sort, id, text: String::new(), signature: String::new() });
         let index = open.blocks;
-        stream(voice, self.spawned_by.as_deref(), || Streamed::ContentBlockStart {
+        stream(voice, self.spawned_by.as_deref(), || ModelEvent::ContentBlockStart {
             index,
             content_block: match sort {
-                Sort::Text => Block::Text { text: "" },
-                Sort::Thinking => Block::Thinking { thinking: "", signature: "" },
+                BlockKind::Text => Block::Text { text: "" },
+                BlockKind::Thinking => Block::Thinking { thinking: "", signature: "" },
             },
         });
     }
 
     fn add(
         &mut self,
-        sort: Sort,
+        sort: BlockKind,
         content: &Text<'_>,
         signature: Option<&Text<'_>>,
-        voice: &mut Voice<'_>,
+        voice: &mut MessageWriter<'_>,
     ) {
         let spawned_by = self.spawned_by.as_deref();
         let Some(open) = &mut self.message else { return };
@@ -239,36 +252,36 @@ impl Speaker {
         let Some(block) = &mut open.block else { return };
         if !content.is_empty() {
             block.text.push_str(&content.decode());
-            stream(voice, spawned_by, || Streamed::ContentBlockDelta {
+            stream(voice, spawned_by, || ModelEvent::ContentBlockDelta {
                 index,
                 delta: match sort {
-                    Sort::Text => Delta::Text { text: content },
-                    Sort::Thinking => Delta::Thinking { thinking: content },
+                    BlockKind::Text => Delta::Text { text: content },
+                    BlockKind::Thinking => Delta::Thinking { thinking: content },
                 },
             });
         }
         if let Some(signature) = signature {
             block.signature = signature.to_string();
-            stream(voice, spawned_by, || Streamed::ContentBlockDelta {
+            stream(voice, spawned_by, || ModelEvent::ContentBlockDelta {
                 index,
                 delta: Delta::Signature { signature },
             });
         }
     }
 
-    fn end_block(&mut self, voice: &mut Voice<'_>) {
+    fn end_block(&mut self, voice: &mut MessageWriter<'_>) {
         let Some(open) = &mut self.message else { return };
         let Some(block) = open.block.take() else { return };
         let spawned_by = self.spawned_by.as_deref();
         open.stop_reason = "end_turn";
         match block.sort {
-            Sort::Text => {
+            BlockKind::Text => {
                 open.say(Block::Text { text: &block.text }, spawned_by, voice);
                 let room = ANSWER_LIMIT.saturating_sub(self.answer.len());
                 let end = block.text.floor_char_boundary(room);
                 self.answer.push_str(block.text.get(..end).unwrap_or_default());
             }
-            Sort::Thinking => {
+            BlockKind::Thinking => {
                 let (thinking, signature) = (&*block.text, &*block.signature);
                 open.say(Block::Thinking { thinking, signature }, spawned_by, voice);
             }
@@ -278,7 +291,7 @@ impl Speaker {
 
 impl OpenMessage {
     /// Writes a whole block, then its end.
-    fn say(&mut self, block: Block<'_>, spawned_by: Option<&str>, voice: &mut Voice<'_>) {
+    fn say(&mut self, block: Block<'_>, spawned_by: Option<&str>, voice: &mut MessageWriter<'_>) {
         let uuid = voice.uuid();
         let session_id = voice.session_id;
         voice.frame(&Assistant {
@@ -291,16 +304,16 @@ impl OpenMessage {
             is_api_error_message: false,
         });
         let index = self.blocks;
-        stream(voice, spawned_by, || Streamed::ContentBlockStop { index });
+        stream(voice, spawned_by, || ModelEvent::ContentBlockStop { index });
         self.blocks += 1;
     }
 }
 
 /// Writes a `stream_event`, if the client wants them. Claude streams nothing of subagents.
 fn stream<'e>(
-    voice: &mut Voice<'_>,
+    voice: &mut MessageWriter<'_>,
     spawned_by: Option<&'e str>,
-    event: impl FnOnce() -> Streamed<'e>,
+    event: impl FnOnce() -> ModelEvent<'e>,
 ) {
     if !voice.partial || spawned_by.is_some() {
         return;

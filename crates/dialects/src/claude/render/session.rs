@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::VERSION;
 use super::frames::{Init, Server, Usage};
-use super::output::Voice;
+use super::output::MessageWriter;
 use crate::json::{Scanner, Value};
 use crate::program;
 use crate::program::CacheCount;
@@ -230,7 +230,7 @@ impl Session {
     }
 
     /// Writes `system/init`.
-    pub(super) fn init(&self, voice: &mut Voice<'_>) {
+    pub(super) fn init(&self, voice: &mut MessageWriter<'_>) {
         let servers = self.servers.iter().map(|(name, status)| Server { name, status });
         let offered = self.offered.iter().flat_map(|(server, tools)| {
             tools.iter().map(move |tool| format!("mcp__{server}__{tool}"))

@@ -8,9 +8,9 @@ use agentwire_protocol::usage::{ModelUsage, plus_cost};
 use agentwire_protocol::{Json, MAIN_AGENT, TokenUsage};
 
 use super::frames::{Assistant, Block, Denial, Message, ModelTotals, Outcome, UserBlock};
-use super::output::Voice;
+use super::output::MessageWriter;
 use super::session::Session;
-use super::tools::{Tool, user};
+use super::tools::{OpenCall, user};
 
 /// How many models are counted separately.
 const MODEL_LIMIT: usize = 64;
@@ -47,7 +47,7 @@ impl Turn {
     }
 
     /// Lists a refused call.
-    pub(super) fn denied(&mut self, tool: &Tool) {
+    pub(super) fn denied(&mut self, tool: &OpenCall) {
         if self.denials.len() >= DENIAL_LIMIT {
             return;
         }
@@ -156,7 +156,7 @@ impl Totals {
         ending: &Ending<'_>,
         messages: u64,
         session: &Session,
-        voice: &mut Voice<'_>,
+        voice: &mut MessageWriter<'_>,
     ) -> bool {
         self.add(ending, session);
         let words = &*ending.words;
@@ -243,7 +243,7 @@ impl Totals {
 }
 
 /// Writes that the user interrupted the model, as Claude does.
-fn interrupted(cut_tool: bool, voice: &mut Voice<'_>) {
+fn interrupted(cut_tool: bool, voice: &mut MessageWriter<'_>) {
     let text = match cut_tool {
         true => "[Request interrupted by user for tool use]",
         false => "[Request interrupted by user]",
@@ -252,7 +252,12 @@ fn interrupted(cut_tool: bool, voice: &mut Voice<'_>) {
 }
 
 /// Writes the failure as a message of no model, as Claude does.
-fn synthetic(text: &str, ending: &Ending<'_>, stop_reason: Option<&str>, voice: &mut Voice<'_>) {
+fn synthetic(
+    text: &str,
+    ending: &Ending<'_>,
+    stop_reason: Option<&str>,
+    voice: &mut MessageWriter<'_>,
+) {
     let (id, uuid) = (voice.uuid(), voice.uuid());
     let session_id = voice.session_id;
     voice.frame(&Assistant {

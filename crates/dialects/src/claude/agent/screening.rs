@@ -11,7 +11,7 @@ use super::calls::{acknowledge, write_line};
 use super::settle::{ControlResponse, ResponseBody};
 use crate::claude::guard::GUARD;
 use crate::claude::modes;
-use crate::claude::wire::Asked;
+use crate::claude::wire::ControlRequestBody;
 use crate::hooks::Output;
 use crate::tape::{Action, Judged, Out};
 
@@ -24,7 +24,12 @@ const ID_LIMIT: usize = 4096;
 impl Translator {
     /// Lets the policy judge a call, if the callback is the gateway's own hook. Clients do not see the
     /// hook.
-    pub(super) fn judge(&mut self, id: &Text<'_>, asked: &Asked<'_>, out: &mut Out<'_>) -> bool {
+    pub(super) fn judge(
+        &mut self,
+        id: &Text<'_>,
+        asked: &ControlRequestBody<'_>,
+        out: &mut Out<'_>,
+    ) -> bool {
         let is_guard = asked.callback_id.as_ref().is_some_and(|callback| *callback == *GUARD);
         if !is_guard {
             return false;
