@@ -7,8 +7,8 @@ mod exec;
 mod exec_tools;
 mod files;
 mod items;
-mod notices;
-mod planning;
+mod notifications;
+mod plan_mode;
 mod replies;
 mod requests;
 mod settle;
@@ -26,13 +26,13 @@ use crate::json::Value;
 use crate::ledger::Ledger;
 use crate::recent_ids::Recent;
 use crate::tape::Out;
-use calls::Wire;
+use calls::AppServer;
 use exec::Exec;
-use planning::Planning;
-use requests::Asked;
+use plan_mode::PlanMode;
+use requests::PendingRequest;
 use text::Blocks;
 use threads::Threads;
-use tools::Called;
+use tools::ToolState;
 
 /// The state of one session, across all its processes.
 pub(super) struct Translator {
@@ -44,15 +44,15 @@ pub(super) struct Translator {
     resume: Option<String>,
     /// The next process must continue in a copy of that thread.
     fork: bool,
-    ledger: Ledger<Called, Asked>,
+    ledger: Ledger<ToolState, PendingRequest>,
     seen: Recent,
     /// What calls were seen to do, by digest, so that each is judged once.
     judged: Recent,
     blocks: Blocks,
     threads: Threads,
     exec: Exec,
-    wire: Wire,
-    planning: Planning,
+    wire: AppServer,
+    planning: PlanMode,
     /// The last user message that was reported.
     prompted: Option<String>,
     /// The main agent's last message as a JSON string, if it must follow a schema.
@@ -79,8 +79,8 @@ impl Translator {
             blocks: Blocks::default(),
             threads: Threads::default(),
             exec: Exec::new(setup.resume.is_some() && !setup.recording),
-            wire: Wire::default(),
-            planning: Planning::default(),
+            wire: AppServer::default(),
+            planning: PlanMode::default(),
             prompted: None,
             answer: None,
             last_error: None,

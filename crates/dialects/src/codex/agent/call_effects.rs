@@ -5,9 +5,9 @@ use agentwire_protocol::event::{ToolKind, ToolStarted};
 use agentwire_protocol::{Json, JsonObject, Text};
 use serde_json::{Value as Object, json};
 
-use super::super::app_wire::{Ask, Item};
+use super::super::app_wire::{Item, RequestParams};
 use super::items::collab_tool;
-use super::tools::{Called, started};
+use super::tools::{ToolState, started};
 use super::{Translator, pick};
 use crate::digest::digest;
 use crate::json::Value;
@@ -18,14 +18,14 @@ const LIMIT: usize = 16;
 
 /// What one item says about its call.
 #[derive(Debug)]
-pub(super) struct Deed {
+pub(super) struct CallEffect {
     call: Unasked,
     /// The command, the changes or the arguments, exactly.
     what: String,
     directory: Option<String>,
 }
 
-impl Deed {
+impl CallEffect {
     /// `None` if the item does not say what the call does.
     pub(super) fn of(kind: &str, id: &str, value: Value<'_>, item: &Item<'_>) -> Option<Self> {
         let raw = |value: Value<'_>| value.json().get().to_owned();
@@ -58,7 +58,7 @@ impl Deed {
         digest(&json!([self.call.tool_id, name, server, self.what]).to_string())
     }
 
-    fn is_asked(&self, method: &str, ask: &Ask<'_>, params: Value<'_>) -> bool {
+    fn is_asked(&self, method: &str, ask: &RequestParams<'_>, params: Value<'_>) -> bool {
         let name = self.call.tool_name.as_deref();
         match method {
             "item/commandExecution/requestApproval" | "execCommandApproval" => {
@@ -87,12 +87,12 @@ impl Deed {
 
 impl Translator {
     /// Records what an item says that its call does, and has it judged if the item shows that it runs.
-    pub(super) fn watch(&mut self, said: Said<'_>, complete: bool, out: &mut Out<'_>) {
+    pub(super) fn watch(&mut self, said: CallItem<'_>, complete: bool, out: &mut Out<'_>) {
         if out.is_recording() {
             return;
         }
-        let Said { kind, id, value, item } = said;
-        let deed = Deed::of(kind, id, value, item);
+        let CallItem { kind, id, value, item } = said;
+        let deed = CallEffect::of(kind, id, value, item);
         let Some(tool) = self.ledger.tool(id) else {
             // The call has ended, and still runs or runs again.
             if let Some(deed) = deed.filter(|_| !complete || has_run(item, false)) {
@@ -101,7 +101,7 @@ impl Translator {
             return;
         };
         let memo = &mut tool.memo;
-        let is_new = |deed: &Deed| memo.deeds.iter().all(|known| known.key() != deed.key());
+        let is_new = |deed: &CallEffect| memo.deeds.iter().all(|known| known.key() != deed.key());
         let mut beyond = None;
         let mut is_changed = false;
         if let Some(deed) = deed.filter(is_new) {
@@ -169,7 +169,7 @@ impl Translator {
     }
 
     /// Judges each effect of a call once.
-    fn judge(&mut self, deed: &Deed, out: &mut Out<'_>) {
+    fn judge(&mut self, deed: &CallEffect, out: &mut Out<'_>) {
         let key = deed.key();
         if !self.judged.has(&key) {
             self.judged.add(&key);
@@ -181,7 +181,7 @@ impl Translator {
     pub(super) fn started_as(
         &mut self,
         method: &str,
-        ask: &Ask<'_>,
+        ask: &RequestParams<'_>,
         params: Value<'_>,
         tool: &str,
     ) -> Option<String> {
@@ -207,7 +207,7 @@ impl Translator {
     /// A request about the call was denied, so it must not run. If it is not known which MCP call was
     /// meant, all calls of that server are marked.
     pub(super) fn refuse(&mut self, tool: Option<&str>, server: Option<&str>) {
-        let of_server = |call: &Called| {
+        let of_server = |call: &ToolState| {
             let called = call.mcp.as_ref().map(|called| called.server.as_str());
             tool.is_none() && server.is_some() && called == server
         };
@@ -218,7 +218,7 @@ impl Translator {
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Said<'s> {
+pub(super) struct CallItem<'s> {
     pub(super) kind: &'s str,
     pub(super) id: &'s str,
     pub(super) value: Value<'s>,

@@ -9,7 +9,7 @@ use agentwire_protocol::reply::PromptResult;
 use agentwire_protocol::{Call, ErrorCode, GatewayError, Json, Prompt, Text};
 use serde_json::{Map, json};
 
-use super::super::app_wire::{Initialized, Opened, Turn};
+use super::super::app_wire::{InitializeResult, ThreadResult, Turn};
 use super::super::{launch, policy};
 use super::replies::{Shape, refusal};
 use super::{Driver, Translator};
@@ -25,7 +25,7 @@ const WAITING_LIMIT: usize = 64 << 20;
 
 /// The wire to one process.
 #[derive(Debug, Default)]
-pub(super) struct Wire {
+pub(super) struct AppServer {
     last_id: u64,
     pending: BTreeMap<u64, Pending>,
     stage: Stage,
@@ -322,10 +322,10 @@ impl Translator {
     fn overheard(&mut self, result: Option<Value<'_>>, out: &mut Out<'_>) {
         let Some(result) = result.filter(|_| out.is_recording()) else { return };
         if result.get("thread").is_some() && result.get("approvalPolicy").is_some() {
-            let opened: Opened<'_> = result.to().unwrap_or_default();
+            let opened: ThreadResult<'_> = result.to().unwrap_or_default();
             self.ready(opened, out);
         } else if result.get("codexHome").is_some() {
-            let agent = result.to::<Initialized<'_>>().and_then(|result| result.user_agent);
+            let agent = result.to::<InitializeResult<'_>>().and_then(|result| result.user_agent);
             let version = agent.as_deref().and_then(|agent| agent.split(['/', ' ']).nth(1));
             let agent_version = version.map(Text::from);
             out.ready(AgentInfo { agent_version, ..AgentInfo::default() });
@@ -351,7 +351,7 @@ impl Translator {
     }
 
     fn opened(&mut self, result: Value<'_>, out: &mut Out<'_>) {
-        let opened: Opened<'_> = result.to().unwrap_or_default();
+        let opened: ThreadResult<'_> = result.to().unwrap_or_default();
         let id = opened.thread.as_ref().and_then(|thread| thread.id.as_deref()).map(str::to_owned);
         let Some(id) = id else {
             return self.fail_open("codex did not open a thread".to_owned(), out);
@@ -370,7 +370,7 @@ impl Translator {
         self.next_turn(out);
     }
 
-    fn ready(&mut self, opened: Opened<'_>, out: &mut Out<'_>) {
+    fn ready(&mut self, opened: ThreadResult<'_>, out: &mut Out<'_>) {
         let thread = opened.thread.unwrap_or_default();
         if self.config.working_directory.is_none() {
             self.config.working_directory = opened.cwd.as_ref().map(Text::to_string);

@@ -15,7 +15,7 @@ const OPEN_LIMIT: usize = 256;
 const PLAN_LIMIT: usize = 1 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum BlockKind {
     Text,
     /// Reasoning that comes in one piece.
     Reasoning,
@@ -28,9 +28,9 @@ pub(super) enum Part {
 
 /// The item that a block belongs to.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Key<'k> {
+pub(super) struct BlockKey<'k> {
     pub(super) item: &'k str,
-    pub(super) part: Part,
+    pub(super) part: BlockKind,
     /// Whether the wire gave the item its id.
     pub(super) named: bool,
 }
@@ -44,7 +44,7 @@ struct Block {
     agent: String,
     parent: Option<String>,
     item: String,
-    part: Part,
+    part: BlockKind,
     name: Option<String>,
     said: Said,
     /// The text of a plan, which is reported at its end.
@@ -59,7 +59,13 @@ const DOTS: &str = "...";
 
 impl Blocks {
     /// The next piece of a block, as a JSON string.
-    pub(super) fn delta(&mut self, out: &mut Out<'_>, agent: &Agent<'_>, key: Key<'_>, json: &str) {
+    pub(super) fn delta(
+        &mut self,
+        out: &mut Out<'_>,
+        agent: &Agent<'_>,
+        key: BlockKey<'_>,
+        json: &str,
+    ) {
         let block = self.block(agent, key);
         block.hear(&Text::quoted(json).decode());
         block.open = true;
@@ -68,7 +74,13 @@ impl Blocks {
 
     /// The whole block so far, as a JSON string. The specification ends an incomplete one in dots
     /// (`seed-agent-message`): they are reported only if they turn out to be the end.
-    pub(super) fn grow(&mut self, out: &mut Out<'_>, agent: &Agent<'_>, key: Key<'_>, json: &str) {
+    pub(super) fn grow(
+        &mut self,
+        out: &mut Out<'_>,
+        agent: &Agent<'_>,
+        key: BlockKey<'_>,
+        json: &str,
+    ) {
         let block = self.block(agent, key);
         let dots = inside(json).strip_suffix(DOTS);
         let json = &*dots.map_or(Cow::Borrowed(json), |shown| Cow::Owned(quote(shown)));
@@ -97,7 +109,7 @@ impl Blocks {
         &mut self,
         out: &mut Out<'_>,
         agent: &Agent<'_>,
-        key: Key<'_>,
+        key: BlockKey<'_>,
         json: Option<&str>,
     ) {
         let at = self.0.iter().position(|block| block.is(key));
@@ -113,7 +125,7 @@ impl Blocks {
                 Text::quoted(json)
             }
         };
-        if key.part == Part::Plan {
+        if key.part == BlockKind::Plan {
             let whole = json.map_or(Text::from(block.plan.as_str()), Text::quoted);
             out.emit_as(&block.agent(), plan(whole));
             return;
@@ -134,7 +146,7 @@ impl Blocks {
         }
     }
 
-    fn block(&mut self, agent: &Agent<'_>, key: Key<'_>) -> &mut Block {
+    fn block(&mut self, agent: &Agent<'_>, key: BlockKey<'_>) -> &mut Block {
         let at = match self.0.iter().position(|block| block.is(key)) {
             Some(at) => at,
             None => {
@@ -151,12 +163,12 @@ impl Blocks {
 }
 
 impl Block {
-    fn new(agent: &Agent<'_>, key: Key<'_>) -> Self {
+    fn new(agent: &Agent<'_>, key: BlockKey<'_>) -> Self {
         let name = match key.part {
             _ if !key.named => None,
-            Part::Text | Part::Reasoning | Part::Plan => Some(key.item.to_owned()),
-            Part::Summary(index) => Some(format!("{}/summary/{index}", key.item)),
-            Part::Content(index) => Some(format!("{}/content/{index}", key.item)),
+            BlockKind::Text | BlockKind::Reasoning | BlockKind::Plan => Some(key.item.to_owned()),
+            BlockKind::Summary(index) => Some(format!("{}/summary/{index}", key.item)),
+            BlockKind::Content(index) => Some(format!("{}/content/{index}", key.item)),
         };
         Self {
             agent: agent.id.to_string(),
@@ -175,7 +187,7 @@ impl Block {
     /// Adds to what was reported. The text of a plan is stored, up to a limit.
     fn hear(&mut self, text: &str) {
         self.said.add(text);
-        if self.part == Part::Plan && self.plan.len() + text.len() <= PLAN_LIMIT {
+        if self.part == BlockKind::Plan && self.plan.len() + text.len() <= PLAN_LIMIT {
             self.plan.push_str(text);
         }
     }
@@ -189,12 +201,12 @@ impl Block {
         Text::fixed(if self.dots { DOTS } else { "" })
     }
 
-    fn is(&self, key: Key<'_>) -> bool {
+    fn is(&self, key: BlockKey<'_>) -> bool {
         self.part == key.part && self.item == key.item
     }
 
     fn restart(&mut self, out: &mut Out<'_>) {
-        if self.part != Part::Plan {
+        if self.part != BlockKind::Plan {
             self.close(out);
         }
         self.said = Said::default();
@@ -207,7 +219,7 @@ impl Block {
 
     fn close(&self, out: &mut Out<'_>) {
         match self.part {
-            Part::Plan => {
+            BlockKind::Plan => {
                 out.emit_as(&self.agent(), plan(Text::from(self.plan.as_str())));
             }
             _ if self.open => self.emit(out, self.tail(), true),
@@ -222,14 +234,14 @@ impl Block {
         });
         let agent = &self.agent();
         match self.part {
-            Part::Text => out.emit_as(agent, TextChunk { content, is_complete, block_id }),
-            Part::Reasoning | Part::Summary(_) | Part::Content(_) => {
+            BlockKind::Text => out.emit_as(agent, TextChunk { content, is_complete, block_id }),
+            BlockKind::Reasoning | BlockKind::Summary(_) | BlockKind::Content(_) => {
                 out.emit_as(
                     agent,
                     ThinkingChunk { content, is_complete, block_id, signature: None },
                 );
             }
-            Part::Plan => {}
+            BlockKind::Plan => {}
         }
     }
 }
