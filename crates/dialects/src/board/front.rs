@@ -6,7 +6,7 @@ use agentwire_protocol::{
     Call, ErrorCode, Event, EventKind, GatewayError, SessionId, SessionState,
 };
 
-use super::{Board, State};
+use super::{Board, BoardState};
 use crate::front::{Ask, Front, Outbox, Reply};
 
 const OVER: &str = "the session has ended";
@@ -78,10 +78,12 @@ impl Front for Watcher {
         match reply {
             Ok(Reply::Session(session)) if session.last_seq == self.shown => {
                 let waits = session.state != SessionState::Ended;
-                match State::of(&session) {
-                    State::Running => {}
-                    State::Failed if waits => self.close(0, FAILED, out),
-                    State::Failed | State::Done | State::Cancelled => self.close(0, OVER, out),
+                match BoardState::of(&session) {
+                    BoardState::Running => {}
+                    BoardState::Failed if waits => self.close(0, FAILED, out),
+                    BoardState::Failed | BoardState::Done | BoardState::Cancelled => {
+                        self.close(0, OVER, out)
+                    }
                 }
             }
             // Newer events were shown since: ask again. If events are still to come, they ask themselves.

@@ -12,7 +12,7 @@ use agentwire_protocol::event::{
 };
 use agentwire_protocol::{Event, EventKind, Json, Text};
 
-use super::wire::{Action, Diff, Empty, Message, ToolResult, Voice};
+use super::wire::{Action, Diff, Empty, Message, MessageWriter, ToolResult};
 use crate::claude::tools::ToolUse;
 use crate::json::Scanner;
 use crate::tool_names::{shown, words};
@@ -27,7 +27,7 @@ const TOOL_LIMIT: usize = 4096;
 #[derive(Clone, Debug, Default)]
 pub struct Board {
     /// The unfinished line or thought of each agent.
-    begun: BTreeMap<String, Begun>,
+    begun: BTreeMap<String, PartialText>,
     /// The names of the calls without a result.
     tools: BTreeMap<String, String>,
     /// How the last turn failed. It is reported once it is known whether the session continues.
@@ -37,7 +37,7 @@ pub struct Board {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Begun {
+struct PartialText {
     line: String,
     thought: String,
 }
@@ -50,7 +50,7 @@ enum Failure {
 
 impl Board {
     pub fn event(&mut self, event: &Event<'_>, say: &mut dyn FnMut(Json<'static>)) {
-        let mut voice = Voice::new(event, say);
+        let mut voice = MessageWriter::new(event, say);
         let agent = event.agent_id.decode();
         self.interrupted(&agent, &event.kind, &mut voice);
         match &event.kind {
@@ -129,7 +129,7 @@ impl Board {
     /// The approximate size of a copy in bytes.
     pub fn weight(&self) -> usize {
         let begun = self.begun.iter().map(|(agent, begun)| {
-            agent.len() + begun.line.len() + begun.thought.len() + size_of::<Begun>()
+            agent.len() + begun.line.len() + begun.thought.len() + size_of::<PartialText>()
         });
         let tools = self.tools.iter().map(|(id, name)| id.len() + name.len() + 64);
         begun.chain(tools).sum()
@@ -137,7 +137,7 @@ impl Board {
 
     /// An agent's unfinished text is sent before anything else of that agent, unless this event continues
     /// it.
-    fn interrupted(&mut self, agent: &str, kind: &EventKind<'_>, voice: &mut Voice<'_>) {
+    fn interrupted(&mut self, agent: &str, kind: &EventKind<'_>, voice: &mut MessageWriter<'_>) {
         if let EventKind::SessionEnded(_) = kind {
             for mut begun in std::mem::take(&mut self.begun).into_values() {
                 begun.end(voice);
@@ -159,12 +159,12 @@ impl Board {
 
     /// Removes an agent without unfinished text.
     fn forget(&mut self, agent: &str) {
-        if self.begun.get(agent).is_some_and(Begun::is_empty) {
+        if self.begun.get(agent).is_some_and(PartialText::is_empty) {
             self.begun.remove(agent);
         }
     }
 
-    fn tool_started(&mut self, tool: &ToolStarted<'_>, voice: &mut Voice<'_>) {
+    fn tool_started(&mut self, tool: &ToolStarted<'_>, voice: &mut MessageWriter<'_>) {
         let ToolUse { name, input, .. } = shown(tool);
         voice.tell("action", Action { tool: &name, args: &input });
         if self.tools.len() < TOOL_LIMIT {
@@ -172,7 +172,7 @@ impl Board {
         }
     }
 
-    fn tool_over(&mut self, id: &str, success: bool, output: &str, voice: &mut Voice<'_>) {
+    fn tool_over(&mut self, id: &str, success: bool, output: &str, voice: &mut MessageWriter<'_>) {
         let tool = self.tools.remove(id).unwrap_or_default();
         voice.tell("toolResult", ToolResult { tool: &tool, success, output });
     }
@@ -190,7 +190,7 @@ impl Board {
     }
 
     /// The failed turn was not the last.
-    fn goes_on(&mut self, voice: &mut Voice<'_>) {
+    fn goes_on(&mut self, voice: &mut MessageWriter<'_>) {
         match self.failure.take() {
             Some(Failure::Interrupted) => voice.log("Turn interrupted"),
             Some(Failure::Error(error)) => voice.lines(&format!("Turn failed: {error}")),
@@ -198,7 +198,7 @@ impl Board {
         }
     }
 
-    fn over(&mut self, ended: &SessionEnded<'_>, voice: &mut Voice<'_>) {
+    fn over(&mut self, ended: &SessionEnded<'_>, voice: &mut MessageWriter<'_>) {
         self.rests = true;
         self.tools.clear();
         let own = ended.error.as_ref().map(Text::to_string);
@@ -219,13 +219,13 @@ impl Board {
     }
 }
 
-impl Begun {
+impl PartialText {
     fn is_empty(&self) -> bool {
         self.line.is_empty() && self.thought.is_empty()
     }
 
     /// Sends the complete lines.
-    fn lines(&mut self, voice: &mut Voice<'_>) {
+    fn lines(&mut self, voice: &mut MessageWriter<'_>) {
         let Some(end) = self.line.rfind('\n') else {
             if self.line.len() > GATHER_LIMIT {
                 self.end(voice);
@@ -239,7 +239,7 @@ impl Begun {
     }
 
     /// Sends all that is collected.
-    fn end(&mut self, voice: &mut Voice<'_>) {
+    fn end(&mut self, voice: &mut MessageWriter<'_>) {
         let line = std::mem::take(&mut self.line);
         if !line.is_empty() {
             voice.log(&line);
@@ -265,14 +265,14 @@ fn steps(plan: &PlanUpdated<'_>) -> String {
     explanation.chain(entries).collect::<Vec<_>>().join("\n")
 }
 
-fn changed(change: &FileChanged<'_>, voice: &mut Voice<'_>) {
+fn changed(change: &FileChanged<'_>, voice: &mut MessageWriter<'_>) {
     let diff = change.diff.as_ref().map(Text::decode);
     let payload = Diff { file: &change.file_path, diff: diff.as_deref().unwrap_or_default() };
     voice.tell("diff", payload);
 }
 
 /// Nobody answers on the board, but its readers should see that an answer is needed.
-fn asked(request: &RequestRaised<'_>, voice: &mut Voice<'_>) {
+fn asked(request: &RequestRaised<'_>, voice: &mut MessageWriter<'_>) {
     let what = request.tool_name.as_ref().or(request.title.as_ref()).map(Text::decode);
     let what = what.as_deref().unwrap_or("something");
     let id = request.request_id.decode();

@@ -51,13 +51,13 @@ pub(super) struct ToolResult<'p> {
 pub(super) struct Empty {}
 
 /// Sends messages for one event. Each gets its own id, which is the same on every rendering.
-pub(super) struct Voice<'v> {
+pub(super) struct MessageWriter<'v> {
     event: &'v Event<'v>,
     count: u32,
     say: &'v mut dyn FnMut(Json<'static>),
 }
 
-impl<'v> Voice<'v> {
+impl<'v> MessageWriter<'v> {
     pub(super) fn new(event: &'v Event<'v>, say: &'v mut dyn FnMut(Json<'static>)) -> Self {
         Self { event, count: 0, say }
     }

@@ -10,13 +10,13 @@ use agentwire_protocol::{
     Prompt, SessionConfig, SessionId, Settlement,
 };
 
-use self::session::{Life, Pending, Session};
+use self::session::{QueuedInput, Session, SessionPhase};
 use super::messages::Created;
 use super::modes::Mode;
 use super::render::Renderer;
-use super::requests::Put;
+use super::requests::AnswerProgress;
 use super::wire::{
-    Code, Create, Failure, Input, Message, ModeChange, Permission, Wanted, error, frame,
+    Code, Create, Failure, Input, Message, ModeChange, Permission, SessionOp, error, frame,
 };
 use crate::front::{Ask, Front, Outbox, Reply, WATCHED};
 use crate::program;
@@ -31,14 +31,14 @@ pub struct Insights {
     agent: AgentType,
     prices: BTreeMap<String, Price>,
     sessions: BTreeMap<SessionId, Session>,
-    calls: BTreeMap<Call, Asked>,
+    calls: BTreeMap<Call, PendingCall>,
     /// Sessions of an earlier connection that are being looked up, and what is wanted of each.
-    finding: BTreeMap<SessionId, VecDeque<Wanted>>,
+    finding: BTreeMap<SessionId, VecDeque<SessionOp>>,
 }
 
 /// What a reply of the gateway is for.
 #[derive(Debug)]
-enum Asked {
+enum PendingCall {
     Create {
         prompt: String,
         mode: Option<Mode>,
@@ -52,14 +52,14 @@ enum Asked {
     },
     Interrupt(SessionId),
     Mode(SessionId, Mode),
-    Answer(SessionId, Answered),
+    Answer(SessionId, AnsweredRequest),
     /// With the state that it had before.
-    Kill(SessionId, Life),
+    Kill(SessionId, SessionPhase),
 }
 
 /// What was answered, in case the answer is not accepted.
 #[derive(Debug)]
-enum Answered {
+enum AnsweredRequest {
     Permission(String),
     Question(String),
     /// A request that no page can answer.
@@ -98,15 +98,15 @@ impl Insights {
     fn carry_out(
         &mut self,
         id: &SessionId,
-        wanted: Wanted,
+        wanted: SessionOp,
         out: &mut Outbox,
     ) -> Result<(), Failure> {
         match wanted {
-            Wanted::Input(input) => self.input(input, out),
-            Wanted::Kill => self.kill(id, out),
-            Wanted::Interrupt => self.interrupt(id, out),
-            Wanted::Mode(change) => self.change_mode(&change, out),
-            Wanted::Permit(answer) => self.permit(&answer, out),
+            SessionOp::Input(input) => self.input(input, out),
+            SessionOp::Kill => self.kill(id, out),
+            SessionOp::Interrupt => self.interrupt(id, out),
+            SessionOp::Mode(change) => self.change_mode(&change, out),
+            SessionOp::Permit(answer) => self.permit(&answer, out),
         }
     }
 
@@ -133,12 +133,12 @@ impl Insights {
         let prompt = Some(Prompt::text(create.prompt.clone()));
         let new = NewSession { prompt, config, ..NewSession::of(agent) };
         let call = out.ask(Ask::Start(Box::new(new)));
-        self.calls.insert(call, Asked::Create { prompt: create.prompt, mode });
+        self.calls.insert(call, PendingCall::Create { prompt: create.prompt, mode });
         Ok(())
     }
 
     fn living(&mut self, id: &SessionId) -> Option<&mut Session> {
-        self.sessions.get_mut(id).filter(|session| session.life != Life::Killed)
+        self.sessions.get_mut(id).filter(|session| session.life != SessionPhase::Killed)
     }
 
     fn find(&mut self, id: &SessionId) -> Result<&mut Session, Failure> {
@@ -150,8 +150,9 @@ impl Insights {
     /// Whether no more sessions can be watched.
     fn is_full(&self) -> bool {
         let begun =
-            self.calls.values().filter(|asked| matches!(asked, Asked::Create { .. })).count();
-        let is_there = |session: &&Session| !matches!(session.life, Life::Over | Life::Killed);
+            self.calls.values().filter(|asked| matches!(asked, PendingCall::Create { .. })).count();
+        let is_there =
+            |session: &&Session| !matches!(session.life, SessionPhase::Over | SessionPhase::Killed);
         self.sessions.values().filter(is_there).count() + begun >= WATCHED
     }
 
@@ -164,9 +165,9 @@ impl Insights {
             return Err(Failure::new(Code::InputFailed, "payload.text is empty"));
         }
         match session.renderer.answer(agent, &input.text) {
-            Some(Put::Next(question)) => out.say(question.get()),
-            Some(Put::All(settlement)) => {
-                let asked = Answered::Question(settlement.request_id.as_str().to_owned());
+            Some(AnswerProgress::Next(question)) => out.say(question.get()),
+            Some(AnswerProgress::All(settlement)) => {
+                let asked = AnsweredRequest::Question(settlement.request_id.as_str().to_owned());
                 self.settle(id, *settlement, asked, out);
             }
             None if agent.is_some_and(|agent| agent != MAIN_AGENT) => {
@@ -183,14 +184,14 @@ impl Insights {
         let session = self.find(&id)?;
         session.look_again(&id, out);
         match session.life {
-            Life::Running => {
+            SessionPhase::Running => {
                 session.renderer.prompted();
                 let call = out.command(&id, Command::Prompt(Prompt::text(text.clone())));
-                self.calls.insert(call, Asked::Input { session: id, text });
+                self.calls.insert(call, PendingCall::Input { session: id, text });
             }
-            Life::Over if is_full => return Err(Failure::new(Code::InputFailed, FULL)),
-            Life::Over => {
-                session.life = Life::Resuming;
+            SessionPhase::Over if is_full => return Err(Failure::new(Code::InputFailed, FULL)),
+            SessionPhase::Over => {
+                session.life = SessionPhase::Resuming;
                 session.renderer.prompted();
                 let new = NewSession {
                     prompt: Some(Prompt::text(text.clone())),
@@ -198,10 +199,10 @@ impl Insights {
                     ..NewSession::of(session.agent)
                 };
                 let call = out.ask(Ask::Start(Box::new(new)));
-                self.calls.insert(call, Asked::Resume(id, text));
+                self.calls.insert(call, PendingCall::Resume(id, text));
             }
-            Life::Ending | Life::Resuming | Life::Killed => {
-                return session.wait(Pending::Input(text));
+            SessionPhase::Ending | SessionPhase::Resuming | SessionPhase::Killed => {
+                return session.wait(QueuedInput::Input(text));
             }
         }
         Ok(())
@@ -210,37 +211,39 @@ impl Insights {
     fn interrupt(&mut self, id: &SessionId, out: &mut Outbox) -> Result<(), Failure> {
         let session = self.find(id)?;
         match session.life {
-            Life::Running => {
+            SessionPhase::Running => {
                 let call = out.command(id, Command::Interrupt { cancel_queued: false });
-                self.calls.insert(call, Asked::Interrupt(id.clone()));
+                self.calls.insert(call, PendingCall::Interrupt(id.clone()));
             }
-            Life::Resuming => return session.wait(Pending::Interrupt),
-            Life::Ending if !session.waiting.is_empty() => return session.wait(Pending::Interrupt),
+            SessionPhase::Resuming => return session.wait(QueuedInput::Interrupt),
+            SessionPhase::Ending if !session.waiting.is_empty() => {
+                return session.wait(QueuedInput::Interrupt);
+            }
             // Nothing runs in an ended session.
-            Life::Ending | Life::Over | Life::Killed => {}
+            SessionPhase::Ending | SessionPhase::Over | SessionPhase::Killed => {}
         }
         Ok(())
     }
 
     fn kill(&mut self, id: &SessionId, out: &mut Outbox) -> Result<(), Failure> {
-        let life = std::mem::replace(&mut self.find(id)?.life, Life::Killed);
+        let life = std::mem::replace(&mut self.find(id)?.life, SessionPhase::Killed);
         out.leave(id);
         let call = out.command(id, Command::Stop);
-        self.calls.insert(call, Asked::Kill(id.clone(), life));
+        self.calls.insert(call, PendingCall::Kill(id.clone(), life));
         Ok(())
     }
 
     fn change_mode(&mut self, change: &ModeChange, out: &mut Outbox) -> Result<(), Failure> {
         let id = SessionId::from(change.session_id.as_str());
         let session = self.find(&id)?;
-        if session.life != Life::Running {
+        if session.life != SessionPhase::Running {
             let text = "the session is not running; send it an input first";
             return Err(Failure::new(Code::PermissionModeChangeFailed, text));
         }
         let mode = Mode::read(&change.permission_mode)?;
         session.renderer.modes().ask(mode);
         let call = out.command(&id, Command::Configure(mode.configure()));
-        self.calls.insert(call, Asked::Mode(id, mode));
+        self.calls.insert(call, PendingCall::Mode(id, mode));
         Ok(())
     }
 
@@ -255,18 +258,24 @@ impl Insights {
             true => Settlement::allow(permission),
             false => Settlement::deny(permission, "the user denied it"),
         };
-        self.settle(id, settlement, Answered::Permission(permission.to_owned()), out);
+        self.settle(id, settlement, AnsweredRequest::Permission(permission.to_owned()), out);
         Ok(())
     }
 
-    fn settle(&mut self, id: SessionId, settlement: Settlement, what: Answered, out: &mut Outbox) {
+    fn settle(
+        &mut self,
+        id: SessionId,
+        settlement: Settlement,
+        what: AnsweredRequest,
+        out: &mut Outbox,
+    ) {
         let call = out.command(&id, Command::Settle(settlement));
-        self.calls.insert(call, Asked::Answer(id, what));
+        self.calls.insert(call, PendingCall::Answer(id, what));
     }
 
     fn refuse_request(&mut self, session: &SessionId, id: String, out: &mut Outbox) {
         let denial = Settlement::error(id, "no page can answer that");
-        self.settle(session.clone(), denial, Answered::Nothing, out);
+        self.settle(session.clone(), denial, AnsweredRequest::Nothing, out);
     }
 
     fn resumed(&mut self, id: &SessionId, out: &mut Outbox) {
@@ -275,12 +284,12 @@ impl Insights {
             let _ = out.command(id, Command::Stop);
             return;
         };
-        session.life = Life::Running;
+        session.life = SessionPhase::Running;
         out.follow(id, session.seen);
         for waiting in std::mem::take(&mut session.waiting) {
             let done = match waiting {
-                Pending::Input(text) => self.prompt(id.clone(), text, out),
-                Pending::Interrupt => self.interrupt(id, out),
+                QueuedInput::Input(text) => self.prompt(id.clone(), text, out),
+                QueuedInput::Interrupt => self.interrupt(id, out),
             };
             if let Err(failure) = done {
                 say_error(Some(id.as_str()), &failure, out);
@@ -291,66 +300,69 @@ impl Insights {
     /// Whether a session that cannot be resumed may be running already. That is assumed once, until an
     /// event of it arrives.
     fn is_others(&mut self, id: &SessionId, error: &GatewayError) -> bool {
-        let session = self.sessions.get_mut(id).filter(|session| session.life == Life::Resuming);
+        let session =
+            self.sessions.get_mut(id).filter(|session| session.life == SessionPhase::Resuming);
         error.code == ErrorCode::Conflict
             && session.is_some_and(|session| !std::mem::replace(&mut session.is_others, true))
     }
 
-    fn refused(&mut self, asked: Asked, error: GatewayError, out: &mut Outbox) {
+    fn refused(&mut self, asked: PendingCall, error: GatewayError, out: &mut Outbox) {
         let is_over = matches!(error.code, ErrorCode::Conflict | ErrorCode::SessionNotFound);
         let (id, wanted) = match asked {
-            Asked::Create { .. } => (None, Code::SessionCreateFailed),
-            Asked::Find(id) => return self.not_found(&id, &error, out),
-            Asked::Resume(id, text) if self.is_others(&id, &error) => {
+            PendingCall::Create { .. } => (None, Code::SessionCreateFailed),
+            PendingCall::Find(id) => return self.not_found(&id, &error, out),
+            PendingCall::Resume(id, text) if self.is_others(&id, &error) => {
                 // It runs already, whoever resumed it: its page continues with it.
                 if let Some(session) = self.sessions.get_mut(&id) {
-                    session.waiting.push_front(Pending::Input(text));
+                    session.waiting.push_front(QueuedInput::Input(text));
                 }
                 return self.resumed(&id, out);
             }
-            Asked::Resume(id, _) => {
+            PendingCall::Resume(id, _) => {
                 let Some(session) = self.living(&id) else { return };
-                session.life = Life::Over;
+                session.life = SessionPhase::Over;
                 let waiting = std::mem::take(&mut session.waiting);
-                let lost = waiting.iter().filter(|it| matches!(it, Pending::Input(_))).count();
+                let lost = waiting.iter().filter(|it| matches!(it, QueuedInput::Input(_))).count();
                 // The inputs that waited for it are lost with it; each gets an error.
                 let failure = Failure::of(Code::InputFailed, error.clone());
                 (0..lost).for_each(|_| say_error(Some(id.as_str()), &failure, out));
                 (Some(id), Code::InputFailed)
             }
             // The session ended before the input reached it: the input resumes it, after its last events.
-            Asked::Input { session, text } if is_over => {
+            PendingCall::Input { session, text } if is_over => {
                 let Some(state) = self.living(&session) else { return };
-                if state.life == Life::Running {
-                    state.life = Life::Ending;
+                if state.life == SessionPhase::Running {
+                    state.life = SessionPhase::Ending;
                 }
                 if let Err(failure) = self.prompt(session.clone(), text, out) {
                     say_error(Some(session.as_str()), &failure, out);
                 }
                 return;
             }
-            Asked::Input { session, .. } => (Some(session), Code::InputFailed),
-            Asked::Interrupt(_) if is_over => return,
-            Asked::Interrupt(id) => (Some(id), Code::InterruptFailed),
-            Asked::Mode(id, mode) => {
+            PendingCall::Input { session, .. } => (Some(session), Code::InputFailed),
+            PendingCall::Interrupt(_) if is_over => return,
+            PendingCall::Interrupt(id) => (Some(id), Code::InterruptFailed),
+            PendingCall::Mode(id, mode) => {
                 if let Some(session) = self.sessions.get_mut(&id) {
                     session.renderer.modes().answered(mode, false);
                 }
                 (Some(id), Code::PermissionModeChangeFailed)
             }
-            Asked::Answer(id, answered) => {
+            PendingCall::Answer(id, answered) => {
                 let (request, code) = match answered {
-                    Answered::Permission(request) => (request, Code::PermissionResponseFailed),
-                    Answered::Question(request) => (request, Code::InputFailed),
-                    Answered::Nothing => return,
+                    AnsweredRequest::Permission(request) => {
+                        (request, Code::PermissionResponseFailed)
+                    }
+                    AnsweredRequest::Question(request) => (request, Code::InputFailed),
+                    AnsweredRequest::Nothing => return,
                 };
                 if let Some(session) = self.sessions.get_mut(&id) {
                     session.renderer.reopen(&request);
                 }
                 (Some(id), code)
             }
-            Asked::Kill(id, _) if is_over => return drop(self.sessions.remove(&id)),
-            Asked::Kill(id, life) => {
+            PendingCall::Kill(id, _) if is_over => return drop(self.sessions.remove(&id)),
+            PendingCall::Kill(id, life) => {
                 if let Some(session) = self.sessions.get_mut(&id) {
                     session.life = life;
                     out.follow(&id, session.seen);
@@ -383,7 +395,7 @@ impl Front for Insights {
 
     fn on_reply(&mut self, call: Call, reply: Result<Reply, GatewayError>, out: &mut Outbox) {
         match (self.calls.remove(&call), reply) {
-            (Some(Asked::Create { prompt, mode }), Ok(Reply::Started { session, after })) => {
+            (Some(PendingCall::Create { prompt, mode }), Ok(Reply::Started { session, after })) => {
                 let id = session.id;
                 let mut renderer = Renderer::new(id.as_str(), Some(prompt), self.prices.clone());
                 mode.into_iter().for_each(|mode| renderer.modes().begin(mode));
@@ -393,10 +405,12 @@ impl Front for Insights {
                 state.renderer.greet(&mut |message| out.say(message.get()));
                 out.follow(&id, after);
             }
-            (Some(Asked::Find(id)), Ok(Reply::Session(summary))) => self.found(&id, &summary, out),
-            (Some(Asked::Resume(id, _)), Ok(Reply::Started { .. })) => self.resumed(&id, out),
-            (Some(Asked::Kill(id, _)), Ok(_)) => drop(self.sessions.remove(&id)),
-            (Some(Asked::Mode(id, mode)), Ok(_)) => {
+            (Some(PendingCall::Find(id)), Ok(Reply::Session(summary))) => {
+                self.found(&id, &summary, out)
+            }
+            (Some(PendingCall::Resume(id, _)), Ok(Reply::Started { .. })) => self.resumed(&id, out),
+            (Some(PendingCall::Kill(id, _)), Ok(_)) => drop(self.sessions.remove(&id)),
+            (Some(PendingCall::Mode(id, mode)), Ok(_)) => {
                 if let Some(session) = self.sessions.get_mut(&id) {
                     session.renderer.modes().answered(mode, true);
                     session.renderer.mode(mode, &mut |message| out.say(message.get()));
@@ -413,9 +427,9 @@ impl Front for Insights {
         let Ok(event) = Event::from_json(event) else { return };
         state.seen = event.seq;
         state.is_others = false;
-        if state.life == Life::Over {
+        if state.life == SessionPhase::Over {
             // Someone else resumed it.
-            state.life = Life::Running;
+            state.life = SessionPhase::Running;
         }
         if state.is_catching_up() {
             state.catch_up(&event);
@@ -437,14 +451,14 @@ impl Front for Insights {
     fn on_end(&mut self, session: &SessionId, out: &mut Outbox) {
         self.caught_up(session, u64::MAX, out);
         let Some(state) = self.sessions.get_mut(session) else { return };
-        if matches!(state.life, Life::Running | Life::Ending) {
-            state.life = Life::Over;
+        if matches!(state.life, SessionPhase::Running | SessionPhase::Ending) {
+            state.life = SessionPhase::Over;
         }
         // The page wants to see it again, whoever resumes it.
         out.wait_for(session, state.seen);
         // An input that waits resumes it.
         while let Some(waiting) = state.waiting.pop_front() {
-            if let Pending::Input(text) = waiting {
+            if let QueuedInput::Input(text) = waiting {
                 if let Err(failure) = self.prompt(session.clone(), text, out) {
                     say_error(Some(session.as_str()), &failure, out);
                 }

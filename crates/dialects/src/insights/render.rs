@@ -11,12 +11,12 @@ use agentwire_protocol::{ApprovalMode, Event, EventKind, Json, MAIN_AGENT, Price
 
 use super::agents::Agents;
 use super::messages::{
-    Completed, Mode as ModePayload, Output, Spawned, State, Status as StatusPayload, ToolResult,
-    TurnOver, Use,
+    AgentState, Completed, Mode as ModePayload, Output, Spawned, Status as StatusPayload,
+    ToolResult, ToolUseMessage, TurnEnded,
 };
 use super::modes::{Mode, Modes};
-use super::requests::{Asks, Put, Raised};
-use super::usage::Spent;
+use super::requests::{AnswerProgress, OpenRequests, UnshownRequest};
+use super::usage::SessionUsage;
 use super::wire::{Code, Failure, error, frame};
 use crate::claude::tools::{ToolCall, ToolUse, overlaid};
 use crate::json::Scanner;
@@ -33,13 +33,13 @@ pub struct Renderer {
     task: Option<String>,
     agents: Agents,
     /// Calls without a result.
-    tools: BTreeMap<String, Called>,
-    asks: Asks,
+    tools: BTreeMap<String, OpenCall>,
+    asks: OpenRequests,
     /// The `agent.completed` message of finished subagents whose call has no result yet.
     done: BTreeMap<String, Json<'static>>,
     model: Option<String>,
     modes: Modes,
-    spent: Spent,
+    spent: SessionUsage,
     /// A turn is running or about to run.
     is_running: bool,
     /// The error of this turn that was already reported.
@@ -50,7 +50,7 @@ pub struct Renderer {
 }
 
 #[derive(Debug)]
-struct Called {
+struct OpenCall {
     agent: String,
     name: String,
     kind: ToolKind,
@@ -70,11 +70,11 @@ impl Renderer {
             task,
             agents: Agents::default(),
             tools: BTreeMap::new(),
-            asks: Asks::default(),
+            asks: OpenRequests::default(),
             done: BTreeMap::new(),
             model: None,
             modes: Modes::default(),
-            spent: Spent::new(prices),
+            spent: SessionUsage::new(prices),
             is_running: true,
             told: None,
             is_dead: false,
@@ -112,7 +112,7 @@ impl Renderer {
             }
             EventKind::TurnStarted(_) => {
                 self.prompted();
-                self.status(MAIN_AGENT, State::Working, say);
+                self.status(MAIN_AGENT, AgentState::Working, say);
             }
             EventKind::TurnCompleted(turn) => self.turn_completed(turn, say),
             EventKind::TurnFailed(turn) => self.turn_failed(turn, say),
@@ -185,7 +185,7 @@ impl Renderer {
             }
         };
         let request = request.clone().into_owned();
-        self.asks.raise(Raised { agent: agent.to_owned(), request, tool });
+        self.asks.raise(UnshownRequest { agent: agent.to_owned(), request, tool });
         None
     }
 
@@ -195,7 +195,7 @@ impl Renderer {
     }
 
     /// Answers the question that the agent waits for, if there is one.
-    pub(super) fn answer(&mut self, agent: Option<&str>, text: &str) -> Option<Put> {
+    pub(super) fn answer(&mut self, agent: Option<&str>, text: &str) -> Option<AnswerProgress> {
         self.asks.answer(&self.session, agent, text)
     }
 
@@ -241,7 +241,7 @@ impl Renderer {
         let task = spawned.prompt.as_ref().or(spawned.description.as_ref()).map(Text::decode);
         let parent = parent.as_deref().unwrap_or(MAIN_AGENT);
         self.spawn(id, Some(parent), task.as_deref(), say);
-        self.status(id, State::Working, say);
+        self.status(id, AgentState::Working, say);
     }
 
     /// A subagent has finished. The result of the call that spawned it comes first.
@@ -254,8 +254,8 @@ impl Renderer {
         };
         let completed = frame("agent.completed", payload);
         let state = match finished.outcome {
-            AgentOutcome::Completed | AgentOutcome::Cancelled => State::Completed,
-            AgentOutcome::Failed => State::Error,
+            AgentOutcome::Completed | AgentOutcome::Cancelled => AgentState::Completed,
+            AgentOutcome::Failed => AgentState::Error,
         };
         self.status(id, state, say);
         match self.tools.contains_key(id) {
@@ -281,7 +281,7 @@ impl Renderer {
     fn tool_started(&mut self, agent: &str, tool: &ToolStarted<'_>, say: Say<'_>) {
         let ToolUse { name, input, .. } = shown(tool);
         let id = tool.tool_id.decode();
-        let payload = Use {
+        let payload = ToolUseMessage {
             session_id: &self.session,
             agent_id: agent,
             tool_name: &name,
@@ -290,7 +290,7 @@ impl Renderer {
             model: self.model.as_deref(),
         };
         say(frame("agent.tool_use", payload));
-        let called = Called {
+        let called = OpenCall {
             agent: agent.to_owned(),
             name: tool.tool_name.to_string(),
             kind: tool.kind,
@@ -341,18 +341,18 @@ impl Renderer {
     /// Reports what a working agent waits for.
     fn restate(&mut self, agent: &str, say: Say<'_>) {
         let state = if self.asks.waits(agent) {
-            State::WaitingUser
+            AgentState::WaitingUser
         } else if self.tools.values().any(|called| called.agent == agent) {
-            State::WaitingTool
+            AgentState::WaitingTool
         } else {
-            State::Working
+            AgentState::Working
         };
         if !self.agents.is_over(agent) {
             self.status(agent, state, say);
         }
     }
 
-    fn status(&mut self, id: &str, status: State, say: Say<'_>) {
+    fn status(&mut self, id: &str, status: AgentState, say: Say<'_>) {
         if self.agents.set(id, status) {
             let payload = StatusPayload { session_id: &self.session, agent_id: id, status };
             say(frame("agent.status", payload));
@@ -369,7 +369,7 @@ impl Renderer {
 
     fn turn_completed(&mut self, turn: &TurnCompleted<'_>, say: Say<'_>) {
         self.spent.turn(&turn.usage, turn.cost_usd, &turn.models, self.model.as_deref());
-        self.turn_over(State::Completed, say);
+        self.turn_over(AgentState::Completed, say);
     }
 
     fn turn_failed(&mut self, turn: &TurnFailed<'_>, say: Say<'_>) {
@@ -377,11 +377,11 @@ impl Renderer {
         self.spent.turn(&usage, turn.cost_usd, &turn.models, self.model.as_deref());
         // A client that interrupts does not want an error.
         if turn.reason == TurnFailure::Interrupted {
-            return self.turn_over(State::Completed, say);
+            return self.turn_over(AgentState::Completed, say);
         }
         self.failed(Some(MAIN_AGENT), &turn.error.decode(), say);
         self.is_dead = turn.reason == TurnFailure::Died;
-        self.turn_over(State::Error, say);
+        self.turn_over(AgentState::Error, say);
     }
 
     /// A turn is about to run.
@@ -403,15 +403,15 @@ impl Renderer {
             self.failed(None, message.as_deref().unwrap_or("the agent failed"), say);
         }
         if self.is_running {
-            self.turn_over(if is_failed { State::Error } else { State::Completed }, say);
+            self.turn_over(if is_failed { AgentState::Error } else { AgentState::Completed }, say);
         }
     }
 
-    fn turn_over(&mut self, state: State, say: Say<'_>) {
+    fn turn_over(&mut self, state: AgentState, say: Say<'_>) {
         self.is_running = false;
         self.status(MAIN_AGENT, state, say);
         let total_usage = self.spent.total();
-        say(frame("session.completed", TurnOver { session_id: &self.session, total_usage }));
+        say(frame("session.completed", TurnEnded { session_id: &self.session, total_usage }));
     }
 }
 

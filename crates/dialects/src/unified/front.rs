@@ -13,14 +13,14 @@ use crate::front::{Ask, Front, Look, Outbox, Reply};
 
 #[derive(Debug, Default)]
 pub struct Unified {
-    calls: BTreeMap<Call, Asked>,
+    calls: BTreeMap<Call, PendingCall>,
     profiles: BTreeMap<SessionId, Profile>,
     /// The session of the connection, if it is for one session.
-    watched: Option<Watched>,
+    watched: Option<WatchedSession>,
 }
 
 #[derive(Debug)]
-struct Watched {
+struct WatchedSession {
     session: SessionId,
     /// The last event that the client has seen, and the last one in the log.
     after: u64,
@@ -31,13 +31,13 @@ struct Watched {
 
 /// A call that waits for its reply.
 #[derive(Debug)]
-struct Asked {
+struct PendingCall {
     id: Option<Json<'static>>,
-    then: Then,
+    then: ReplyAction,
 }
 
 #[derive(Debug)]
-enum Then {
+enum ReplyAction {
     Reply,
     /// Show the session's events in that profile, after that number or from the start of the run.
     Follow(Profile, Option<u64>),
@@ -46,7 +46,7 @@ enum Then {
 /// The fields of a frame that do not concern the session.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Aside {
+struct FrameOptions {
     #[serde(default)]
     profile: Profile,
     /// Sent twice, it counts once.
@@ -59,28 +59,34 @@ impl Unified {
     /// need not name the session. `last` is the number of the last event in the log.
     pub fn watching(session: SessionId, after: u64, last: u64, profile: Profile) -> Self {
         let profiles = BTreeMap::from([(session.clone(), profile)]);
-        let watched = Some(Watched { session, after, last, shown: after.min(last) });
+        let watched = Some(WatchedSession { session, after, last, shown: after.min(last) });
         Self { calls: BTreeMap::new(), profiles, watched }
     }
 
-    fn frame(&mut self, text: &str, frame: CommandFrame, out: &mut Outbox) -> Result<(), Refused> {
+    fn frame(
+        &mut self,
+        text: &str,
+        frame: CommandFrame,
+        out: &mut Outbox,
+    ) -> Result<(), RefusedFrame> {
         let CommandFrame { id, session_id, command } = frame;
         let own = self.watched.as_ref().map(|watched| watched.session.to_string());
         let session_id = session_id.or(own);
-        let refused = |error| Refused { id: id.clone(), error };
+        let refused = |error| RefusedFrame { id: id.clone(), error };
         let (ask, then) = match command {
             Command::Start(request) => {
-                let Aside { profile, idempotency_key: key } = aside(text).map_err(refused)?;
+                let FrameOptions { profile, idempotency_key: key } =
+                    aside(text).map_err(refused)?;
                 let mut new = NewSession { key, ..NewSession::from(*request) };
                 if profile == Profile::Core {
                     new.config.fail_at_limits();
                 }
-                (Ask::Start(Box::new(new)), Then::Follow(profile, None))
+                (Ask::Start(Box::new(new)), ReplyAction::Follow(profile, None))
             }
             Command::Attach { after } => {
-                let Aside { profile, .. } = aside(text).map_err(refused)?;
+                let FrameOptions { profile, .. } = aside(text).map_err(refused)?;
                 let session = named(session_id).map_err(refused)?;
-                (Ask::Session(session), Then::Follow(profile, Some(after)))
+                (Ask::Session(session), ReplyAction::Follow(profile, Some(after)))
             }
             command @ (Command::Prompt(_)
             | Command::Interrupt { .. }
@@ -91,11 +97,11 @@ impl Unified {
             | Command::Query { .. }
             | Command::Rewind { .. }) => {
                 let session = named(session_id).map_err(refused)?;
-                (Ask::Command(session, command), Then::Reply)
+                (Ask::Command(session, command), ReplyAction::Reply)
             }
         };
         let call = out.ask(ask);
-        self.calls.insert(call, Asked { id, then });
+        self.calls.insert(call, PendingCall { id, then });
         Ok(())
     }
 
@@ -111,7 +117,7 @@ impl Unified {
             }
         };
         let call = out.ask(Ask::Look(look));
-        self.calls.insert(call, Asked { id, then: Then::Reply });
+        self.calls.insert(call, PendingCall { id, then: ReplyAction::Reply });
     }
 
     fn follow(&mut self, id: &SessionId, profile: Profile, after: u64, out: &mut Outbox) {
@@ -125,7 +131,7 @@ impl Unified {
 
 impl Front for Unified {
     fn on_open(&mut self, out: &mut Outbox) {
-        let Some(Watched { session, after, last, .. }) = &self.watched else { return };
+        let Some(WatchedSession { session, after, last, .. }) = &self.watched else { return };
         let (resume, after) = Resume::of(*after, *last);
         if let Resume::Missing { .. } = resume {
             let error = GatewayError {
@@ -147,9 +153,9 @@ impl Front for Unified {
         let taken = match Frame::from_json(text) {
             Ok(Frame::Command(frame)) => self.frame(text, frame, out),
             Ok(Frame::Inquiry(frame)) => return self.inquiry(frame, out),
-            Err(error) => Err(Refused { id: error.id, error: error.error }),
+            Err(error) => Err(RefusedFrame { id: error.id, error: error.error }),
         };
-        if let Err(Refused { id, error }) = taken {
+        if let Err(RefusedFrame { id, error }) = taken {
             out.say_json(&ErrorFrame { id: &id, error: &error });
         }
     }
@@ -160,7 +166,7 @@ impl Front for Unified {
     }
 
     fn on_reply(&mut self, call: Call, reply: Result<Reply, GatewayError>, out: &mut Outbox) {
-        let Some(Asked { id, then }) = self.calls.remove(&call) else { return };
+        let Some(PendingCall { id, then }) = self.calls.remove(&call) else { return };
         let reply = match reply {
             Ok(reply) => reply,
             Err(error) => return out.say_json(&ErrorFrame { id: &id, error: &error }),
@@ -169,11 +175,11 @@ impl Front for Unified {
             out.say_json(&DoneFrame { id: &id, reply: session });
         };
         match (reply, then) {
-            (Reply::Started { session, after }, Then::Follow(profile, _)) => {
+            (Reply::Started { session, after }, ReplyAction::Follow(profile, _)) => {
                 say_session(&session, out);
                 self.follow(&session.id, profile, after, out);
             }
-            (Reply::Session(session), Then::Follow(profile, after)) => {
+            (Reply::Session(session), ReplyAction::Follow(profile, after)) => {
                 let (resume, after) = Resume::of(after.unwrap_or(0), session.last_seq);
                 let followed = session.id.clone();
                 let reply = Attached { session: *session, resume };
@@ -237,7 +243,7 @@ impl Front for Unified {
     }
 }
 
-struct Refused {
+struct RefusedFrame {
     id: Option<Json<'static>>,
     error: GatewayError,
 }
@@ -247,12 +253,12 @@ fn refuse(code: ErrorCode, message: &str, out: &mut Outbox) {
     out.say_json(&ErrorFrame { id: &None, error: &error });
 }
 
-fn aside(text: &str) -> Result<Aside, GatewayError> {
+fn aside(text: &str) -> Result<FrameOptions, GatewayError> {
     let invalid = |what: String| {
         let message = format!("failed to read the command: {what}");
         GatewayError::new(ErrorCode::InvalidMessage, message)
     };
-    let aside: Aside = strict::read(text).map_err(invalid)?;
+    let aside: FrameOptions = strict::read(text).map_err(invalid)?;
     if aside.idempotency_key.as_ref().is_some_and(|key| !NewSession::is_key(key)) {
         let most = NewSession::KEY_LIMIT;
         let what = format!("idempotencyKey: it must be text of 1 to {most} characters");

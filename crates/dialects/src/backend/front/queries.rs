@@ -151,9 +151,9 @@ fn each(
 
 /// What a session's agent has reported about itself.
 #[derive(Debug, Default)]
-pub(super) struct Known(BTreeMap<&'static str, Json<'static>>);
+pub(super) struct ReportedInfo(BTreeMap<&'static str, Json<'static>>);
 
-impl Known {
+impl ReportedInfo {
     pub(super) fn learn(&mut self, info: AgentInfo<'static>) {
         let told = [
             (Method::SupportedModels, info.models),

@@ -3,7 +3,9 @@
 use agentwire_protocol::{ErrorCode, GatewayError, SessionId, SessionSummary};
 
 use super::session::{Session, hold};
-use super::{Asked, Code, FULL, Failure, Insights, Renderer, SESSION_LIMIT, Wanted, say_error};
+use super::{
+    Code, FULL, Failure, Insights, PendingCall, Renderer, SESSION_LIMIT, SessionOp, say_error,
+};
 use crate::front::{Ask, Outbox};
 
 /// How many sessions may be looked up at once.
@@ -14,7 +16,7 @@ impl Insights {
     pub(super) fn find_own(
         &mut self,
         id: SessionId,
-        wanted: Wanted,
+        wanted: SessionOp,
         out: &mut Outbox,
     ) -> Result<(), Failure> {
         if let Some(held) = self.finding.get_mut(&id) {
@@ -25,7 +27,7 @@ impl Insights {
             return Err(Failure::new(wanted.code(), text));
         }
         let call = out.ask(Ask::Own(id.clone()));
-        self.calls.insert(call, Asked::Find(id.clone()));
+        self.calls.insert(call, PendingCall::Find(id.clone()));
         self.finding.insert(id, [wanted].into());
         Ok(())
     }

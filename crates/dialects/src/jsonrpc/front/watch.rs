@@ -10,7 +10,7 @@ use agentwire_protocol::{
 use serde::Deserialize;
 
 use super::notifications::{
-    EndedParams, EventParams, MessageParams, RequestParams, SettledParams, Told,
+    EndedParams, EventParams, MessageParams, RequestParams, SettledParams, SystemMessage,
 };
 use super::replies::Ticket;
 use crate::claude::render::{Options, Renderer, system_message};
@@ -64,7 +64,7 @@ struct PendingRun {
 }
 
 /// A run that has ended.
-pub(super) type Finished = (Ticket, Result<Json<'static>, GatewayError>);
+pub(super) type FinishedRun = (Ticket, Result<Json<'static>, GatewayError>);
 
 impl Watch {
     /// Shows nothing yet; events after that number count for turns.
@@ -142,7 +142,7 @@ impl Watch {
     }
 
     /// Shows an event and returns the runs that it ends.
-    pub(super) fn event(&mut self, text: &str, out: &mut Outbox) -> Vec<Finished> {
+    pub(super) fn event(&mut self, text: &str, out: &mut Outbox) -> Vec<FinishedRun> {
         let Ok(event) = Event::from_json(text) else { return Vec::new() };
         self.seen = event.seq;
         self.tell(&event, text, out);
@@ -169,16 +169,16 @@ impl Watch {
             // The agent's own text is passed on unchanged, except for lone surrogates, which would make the
             // whole frame unreadable.
             let line = json::without_lone_surrogates(line);
-            if waits && sort == Sort::Result {
+            if waits && sort == LineKind::Result {
                 self.result = Some(line.clone().into_owned());
             }
-            if is_shown && sort != Sort::Other {
+            if is_shown && sort != LineKind::Other {
                 let message = Json::trusted(line);
                 out.say_json(&Notification::new("message", MessageParams { session_id, message }));
             }
         });
         let say = |subtype, message, code| {
-            let message = system_message(event, subtype, Told { message, code });
+            let message = system_message(event, subtype, SystemMessage { message, code });
             Notification::new("message", MessageParams { session_id, message })
         };
         let (agent_id, parent_agent_id) = (&event.agent_id, event.parent_agent_id.as_ref());
@@ -232,7 +232,7 @@ impl Watch {
         }
     }
 
-    fn count(&mut self, kind: &EventKind<'_>) -> Vec<Finished> {
+    fn count(&mut self, kind: &EventKind<'_>) -> Vec<FinishedRun> {
         match kind {
             EventKind::TurnStarted(turn) => {
                 // An agent may combine several prompts into one turn.
@@ -272,7 +272,7 @@ impl Watch {
         }
     }
 
-    fn status(&mut self, status: &StatusChanged<'_>) -> Vec<Finished> {
+    fn status(&mut self, status: &StatusChanged<'_>) -> Vec<FinishedRun> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Details {
@@ -302,7 +302,7 @@ impl Watch {
         Some(self.waiting.remove(at).run)
     }
 
-    fn turn_over(&mut self, died: Option<String>) -> Vec<Finished> {
+    fn turn_over(&mut self, died: Option<String>) -> Vec<FinishedRun> {
         let outcome = match (died, self.result.take()) {
             (None, Some(result)) => Ok(with_session(&result, &self.id)),
             (None, None) => Err(failed("the turn ended without a result".to_owned())),
@@ -312,7 +312,7 @@ impl Watch {
     }
 
     /// Its events cannot be read: the outcome is unknown.
-    pub(super) fn lost(self, error: &GatewayError) -> Vec<Finished> {
+    pub(super) fn lost(self, error: &GatewayError) -> Vec<FinishedRun> {
         let runs = self.turn.into_iter().chain(self.waiting.into_iter().map(|prompt| prompt.run));
         let tickets = runs.chain(self.kills.into_iter().map(|(_, ticket)| ticket));
         tickets.map(|ticket| (ticket, Err(error.clone()))).collect()
@@ -320,7 +320,7 @@ impl Watch {
 
     /// The session has ended: no run gets a result any more, and the calls that waited for the end get
     /// their reply.
-    pub(super) fn end(self) -> Vec<Finished> {
+    pub(super) fn end(self) -> Vec<FinishedRun> {
         let error =
             self.error.unwrap_or_else(|| "the session ended before the turn did".to_owned());
         let waiting = self.waiting.into_iter().map(|prompt| prompt.run);
@@ -351,21 +351,21 @@ fn failed(message: String) -> GatewayError {
 
 /// What one of Claude's lines is to a client.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Sort {
+enum LineKind {
     Result,
     Message,
     /// Not one of the documented messages, such as `command_lifecycle`; the events include it.
     Other,
 }
 
-fn sort(scanner: &mut Scanner, line: &str) -> Sort {
-    let Ok(document) = scanner.scan_tolerant(line) else { return Sort::Other };
+fn sort(scanner: &mut Scanner, line: &str) -> LineKind {
+    let Ok(document) = scanner.scan_tolerant(line) else { return LineKind::Other };
     // Of duplicate names, most readers use the last.
     let kind = document.root().fields().filter(|(name, _)| name == "type").last();
     match kind.and_then(|(_, kind)| kind.string()).as_deref() {
-        Some("result") => Sort::Result,
-        Some("assistant" | "user" | "system" | "stream_event") => Sort::Message,
-        Some(_) | None => Sort::Other,
+        Some("result") => LineKind::Result,
+        Some("assistant" | "user" | "system" | "stream_event") => LineKind::Message,
+        Some(_) | None => LineKind::Other,
     }
 }
 
