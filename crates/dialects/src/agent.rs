@@ -10,8 +10,8 @@ use agentwire_protocol::{
 };
 
 use crate::describe::AgentTools;
-use crate::guarded::{Guarded, MachineFile, OwnRules};
 use crate::json::Value;
+use crate::overrides::{MachineFile, OwnRuleFiles, RefusedOptions};
 use crate::project::ProjectFile;
 use crate::tape::Out;
 
@@ -64,7 +64,7 @@ pub trait AgentDialect: Sync {
     }
 
     /// The program's arguments and variables that would disable what the gateway judges by.
-    fn guarded(&self) -> Option<&'static Guarded> {
+    fn refused_options(&self) -> Option<&'static RefusedOptions> {
         None
     }
 
@@ -74,7 +74,7 @@ pub trait AgentDialect: Sync {
     }
 
     /// The agent's own rules, by which it runs calls without asking.
-    fn own_rules(&self) -> Option<&'static OwnRules> {
+    fn own_rules(&self) -> Option<&'static OwnRuleFiles> {
         None
     }
 

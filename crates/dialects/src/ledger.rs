@@ -22,7 +22,7 @@ const ID_LIMIT: usize = 4096;
 pub(crate) struct Ledger<T, R> {
     turn: u64,
     turn_open: bool,
-    prompts: VecDeque<Work<'static>>,
+    prompts: VecDeque<TurnInput<'static>>,
     tools: Vec<OpenTool<T>>,
     requests: Vec<OpenRequest<R>>,
     /// Which requests outlive the turn that raised them.
@@ -31,19 +31,19 @@ pub(crate) struct Ledger<T, R> {
 
 /// What a turn works on.
 #[derive(Clone, Debug)]
-pub(crate) struct Work<'a> {
+pub(crate) struct TurnInput<'a> {
     pub(crate) text: Text<'a>,
     /// The ids of its prompts.
     pub(crate) ids: Vec<Text<'a>>,
 }
 
-impl<'a> From<Text<'a>> for Work<'a> {
+impl<'a> From<Text<'a>> for TurnInput<'a> {
     fn from(text: Text<'a>) -> Self {
         Self { text, ids: Vec::new() }
     }
 }
 
-impl From<&Prompt> for Work<'static> {
+impl From<&Prompt> for TurnInput<'static> {
     fn from(prompt: &Prompt) -> Self {
         let ids = prompt.message_id.iter().map(|id| Text::from(id.clone())).collect();
         Self { text: Text::from(prompt.text.clone()), ids }
@@ -111,7 +111,7 @@ impl<T, R> Ledger<T, R> {
     /// A prompt was sent; the next turn belongs to it.
     pub(crate) fn prompt_sent(&mut self, prompt: &Prompt) {
         if self.prompts.len() < OPEN_LIMIT {
-            self.prompts.push_back(Work::from(prompt));
+            self.prompts.push_back(TurnInput::from(prompt));
         }
     }
 
@@ -123,7 +123,7 @@ impl<T, R> Ledger<T, R> {
     }
 
     /// The prompt of the next turn, if we sent it.
-    pub(crate) fn next_prompt(&mut self) -> Option<Work<'static>> {
+    pub(crate) fn next_prompt(&mut self) -> Option<TurnInput<'static>> {
         self.prompts.pop_front()
     }
 
@@ -131,7 +131,7 @@ impl<T, R> Ledger<T, R> {
     pub(crate) fn start_turn(
         &mut self,
         out: &mut Out<'_>,
-        work: Option<Work<'_>>,
+        work: Option<TurnInput<'_>>,
         origin: TurnOrigin,
     ) {
         if self.turn_open {

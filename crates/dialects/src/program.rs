@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::acp::AgentQuirks;
 use crate::agent::AgentDialect;
-use crate::guarded::Unguarded;
+use crate::overrides::FileOverride;
 
 /// An agent's program. Each agent's folder has one, in `program.rs`.
 #[derive(Clone, Copy)]
@@ -184,8 +184,8 @@ pub enum Standing {
 
 impl Problem {
     /// A problem that a file on the machine causes, with every version.
-    pub fn of_machine(does: Unguarded) -> Self {
-        let Unguarded { what, remedy } = does;
+    pub fn of_machine(does: FileOverride) -> Self {
+        let FileOverride { what, remedy } = does;
         Self { from: None, before: None, what, remedy, fatal: false }
     }
 }

@@ -29,7 +29,7 @@ use super::{AgentQuirks, launch, quirks};
 use crate::agent::{AgentTranslator, Exit, Setup};
 use crate::json::Value;
 use crate::ledger::Ledger;
-use crate::recent_ids::Recent;
+use crate::recent_ids::RecentIds;
 use crate::tape::Out;
 
 /// How many of our requests may wait for a response.
@@ -78,9 +78,9 @@ pub(super) struct Translator {
     cost: Option<f64>,
     cost_before: f64,
     /// Tool calls that have started, so that a late update does not reopen them.
-    started_tools: Recent,
+    started_tools: RecentIds,
     /// Requests that were raised. The agent may reuse an id.
-    raised_requests: Recent,
+    raised_requests: RecentIds,
     preface: Option<String>,
     /// Prompts that wait for the session to open or the turn to end.
     queue: VecDeque<Prompt>,
@@ -154,8 +154,8 @@ impl Translator {
             other_spoke: false,
             cost: None,
             cost_before: 0.0,
-            started_tools: Recent::default(),
-            raised_requests: Recent::default(),
+            started_tools: RecentIds::default(),
+            raised_requests: RecentIds::default(),
             preface: None,
             queue: VecDeque::new(),
             sent: BTreeMap::new(),

@@ -28,8 +28,8 @@ use agentwire_protocol::{AgentType, GatewayError, SessionConfig};
 
 use crate::agent::{AgentDialect, AgentTranslator, Capabilities, Launch, Setup, Start};
 use crate::describe::AgentTools;
-use crate::guarded::{Guarded, MachineFile};
 use crate::json::Value;
+use crate::overrides::{MachineFile, RefusedOptions};
 use crate::project::ProjectFile;
 
 pub const ACP: Acp = Acp { agent: AgentType::Acp, tools: &TOOLS, quirks: None };
@@ -96,9 +96,9 @@ impl AgentDialect for Acp {
         self.quirks.and_then(|quirks| (quirks.overhear)(line))
     }
 
-    fn guarded(&self) -> Option<&'static Guarded> {
+    fn refused_options(&self) -> Option<&'static RefusedOptions> {
         // The arguments of other agents are unknown.
-        self.quirks.map(|quirks| quirks.guarded)
+        self.quirks.map(|quirks| quirks.refused_options)
     }
 
     fn machine_files(&self) -> &'static [MachineFile] {

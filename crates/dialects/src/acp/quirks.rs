@@ -5,8 +5,8 @@ use agentwire_protocol::event::{ErrorEvent, ToolKind, TurnFailed};
 use agentwire_protocol::{GatewayError, SessionConfig};
 
 use crate::agent::Launch;
-use crate::guarded::{Guarded, MachineFile};
 use crate::json::Value;
+use crate::overrides::{MachineFile, RefusedOptions};
 use crate::programs;
 use crate::project::ProjectFile;
 
@@ -34,7 +34,7 @@ pub struct AgentQuirks {
     pub(crate) overhear: for<'l> fn(&'l str) -> Option<ErrorEvent<'l>>,
     pub(crate) api_error: fn(&str) -> Option<ApiError>,
     /// Which of its arguments and variables the gateway cannot allow.
-    pub(crate) guarded: &'static Guarded,
+    pub(crate) refused_options: &'static RefusedOptions,
     /// Machine-wide files that take precedence.
     pub(crate) machine_files: &'static [MachineFile],
     /// Project files that make it run something.

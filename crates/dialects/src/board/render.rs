@@ -15,7 +15,7 @@ use agentwire_protocol::{Event, EventKind, Json, Text};
 use super::wire::{Action, Diff, Empty, Message, MessageWriter, ToolResult};
 use crate::claude::tools::ToolUse;
 use crate::json::Scanner;
-use crate::tool_names::{shown, words};
+use crate::tool_display::{result_text, tool_use};
 
 /// How much of a line or a thought is collected before it is sent unfinished.
 const GATHER_LIMIT: usize = 1 << 20;
@@ -77,7 +77,7 @@ impl Board {
             EventKind::ToolStarted(tool) => self.tool_started(tool, &mut voice),
             EventKind::ToolCompleted(tool) => {
                 let output = match (&tool.result, &tool.error) {
-                    (Some(result), _) => words(&mut Scanner::new(), result),
+                    (Some(result), _) => result_text(&mut Scanner::new(), result),
                     (None, Some(error)) => error.to_string(),
                     (None, None) => String::new(),
                 };
@@ -105,10 +105,10 @@ impl Board {
                 voice.lines(&format!("Subagent: {}", task(spawned)));
             }
             EventKind::StatusChanged(change) => {
-                if let (Status::Warning | Status::Notice | Status::Retrying, Some(words)) =
+                if let (Status::Warning | Status::Notice | Status::Retrying, Some(message)) =
                     (change.status, &change.message)
                 {
-                    voice.lines(&words.decode());
+                    voice.lines(&message.decode());
                 }
             }
             EventKind::SessionStarted(_)
@@ -165,7 +165,7 @@ impl Board {
     }
 
     fn tool_started(&mut self, tool: &ToolStarted<'_>, voice: &mut MessageWriter<'_>) {
-        let ToolUse { name, input, .. } = shown(tool);
+        let ToolUse { name, input, .. } = tool_use(tool);
         voice.tell("action", Action { tool: &name, args: &input });
         if self.tools.len() < TOOL_LIMIT {
             self.tools.insert(tool.tool_id.to_string(), name);
@@ -292,6 +292,6 @@ fn asked(request: &RequestRaised<'_>, voice: &mut MessageWriter<'_>) {
 }
 
 fn task(spawned: &AgentSpawned<'_>) -> String {
-    let words = spawned.description.as_ref().or(spawned.name.as_ref()).or(spawned.prompt.as_ref());
-    words.map(|words| words.to_string()).unwrap_or_default()
+    let label = spawned.description.as_ref().or(spawned.name.as_ref()).or(spawned.prompt.as_ref());
+    label.map(|label| label.to_string()).unwrap_or_default()
 }

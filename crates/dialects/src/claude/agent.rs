@@ -37,7 +37,7 @@ use super::{Claude, modes};
 use crate::agent::{AgentTranslator, Exit, Setup};
 use crate::json::Value;
 use crate::ledger::{Ledger, completed_turn};
-use crate::recent_ids::Recent;
+use crate::recent_ids::RecentIds;
 use crate::tape::{Agent, Out};
 
 pub(super) const NAME: &str = "claude";
@@ -63,7 +63,7 @@ pub(super) struct Translator {
     /// Claude's own session id, as requested or as last reported.
     session_id: Option<String>,
     /// Tool calls that were reported, open or not.
-    told_tools: Recent,
+    told_tools: RecentIds,
     /// The turn was interrupted, according to a message to the model.
     interrupted: bool,
     /// The error that the last message of this turn reported.
@@ -109,7 +109,7 @@ impl Translator {
                 (Some(id), false) => Some(id.clone()),
                 (Some(_), true) | (None, _) => setup.native_session_id.clone(),
             },
-            told_tools: Recent::default(),
+            told_tools: RecentIds::default(),
             interrupted: false,
             error_code: None,
             ending: None,

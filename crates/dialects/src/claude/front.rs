@@ -92,7 +92,7 @@ enum Stage {
     Waiting,
     Starting,
     Running(SessionId),
-    Over,
+    Ended,
 }
 
 /// What arrived before the session ran.
@@ -154,7 +154,7 @@ impl ClaudeFront {
                 self.is_owing = true;
                 match stage {
                     Stage::Running(session) => self.prompt(&session, prompt, replay, out),
-                    Stage::Waiting | Stage::Starting | Stage::Over => {
+                    Stage::Waiting | Stage::Starting | Stage::Ended => {
                         self.keep(EarlyMessage::Prompt(prompt, replay), bytes, out);
                         self.start(out);
                     }
@@ -169,7 +169,7 @@ impl ClaudeFront {
             // Only `initialize` has the options that the session is started with, so others wait.
             (
                 ClientMessage::Control(control, _),
-                Stage::Waiting | Stage::Starting | Stage::Over,
+                Stage::Waiting | Stage::Starting | Stage::Ended,
             ) => {
                 self.keep(EarlyMessage::Control(control), bytes, out);
             }
@@ -205,7 +205,7 @@ impl ClaudeFront {
         let new = &self.options.new;
         let session = match &self.stage {
             Stage::Running(session) => Some(session),
-            Stage::Waiting | Stage::Starting | Stage::Over => {
+            Stage::Waiting | Stage::Starting | Stage::Ended => {
                 new.id.as_ref().or(new.resume.as_ref())
             }
         };
@@ -276,7 +276,7 @@ impl ClaudeFront {
 
     /// No session was started: reports that to everything that waits, then closes.
     fn failed(&mut self, message: &str, out: &mut Outbox) {
-        self.stage = Stage::Over;
+        self.stage = Stage::Ended;
         self.failure = Some(message.to_owned());
         for early in std::mem::take(&mut self.early) {
             if let EarlyMessage::Control(control) = early {
@@ -413,7 +413,7 @@ impl Front for ClaudeFront {
     }
 
     fn on_end(&mut self, _session: &SessionId, out: &mut Outbox) {
-        self.stage = Stage::Over;
+        self.stage = Stage::Ended;
         let is_error = self.renderer.last_is_error().unwrap_or(self.is_owing);
         out.close(u8::from(is_error));
     }
@@ -425,7 +425,7 @@ impl Front for ClaudeFront {
         if !self.early.is_empty() {
             return self.start(out);
         }
-        self.stage = Stage::Over;
+        self.stage = Stage::Ended;
         out.close(u8::from(self.renderer.last_is_error() == Some(true)));
     }
 }

@@ -6,7 +6,7 @@ use agentwire_protocol::session::{McpServer, SandboxSettings, SystemPrompt};
 use agentwire_protocol::{ErrorCode, GatewayError, Json, SandboxMode, SessionConfig};
 use serde_json::json;
 
-use super::{Claude, guard, modes, native, project};
+use super::{Claude, guard, modes, overrides, project};
 use crate::agent::{Arg, Launch, Part, Start, refuse};
 
 /// Allows a change to a mode that Claude never runs in here.
@@ -46,7 +46,7 @@ pub(super) fn launch(claude: &Claude, start: &Start<'_>) -> Result<Launch, Gatew
         ],
     )?;
     guard::check(config)?;
-    native::check_prompt_tool(name, config)?;
+    overrides::check_prompt_tool(name, config)?;
     let mut launch = Launch::new("claude", config);
     launch.words(&[
         "-p",

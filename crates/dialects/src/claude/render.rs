@@ -33,7 +33,7 @@ use self::turn::{Ending, Totals, Turn};
 use super::tools::{ToolCall, ToolUse};
 use crate::json::{Scanner, Value};
 use crate::program;
-use crate::recent_ids::Recent;
+use crate::recent_ids::RecentIds;
 
 /// The version of Claude Code whose protocol is spoken.
 pub const VERSION: &str = "2.1.325";
@@ -60,19 +60,19 @@ pub struct Renderer {
     speakers: Speakers,
     tools: Vec<OpenCall>,
     /// Calls that were shown, open or not.
-    called: Recent,
+    called: RecentIds,
     /// Of these, the calls that show what they did to a file.
-    edits: Recent,
+    edits: RecentIds,
     todos: Option<Json<'static>>,
     /// Questions that are shown as calls: the call's id by the request's id.
     questions: BTreeMap<String, String>,
     /// Agents that work while the agent that spawned them continues.
-    background: Recent,
+    background: RecentIds,
     last_is_error: Option<bool>,
     /// How many messages were rendered without an event.
     asides: u64,
     /// Messages whose fate is reported; `None` reports all.
-    named: Option<Recent>,
+    named: Option<RecentIds>,
     scanner: Scanner,
 }
 
@@ -149,7 +149,7 @@ impl Renderer {
     /// Reports the fate of named messages only: a client that gives its messages no ids does not hear of
     /// the ids that they were given.
     pub fn only_named(mut self) -> Self {
-        self.named = Some(Recent::default());
+        self.named = Some(RecentIds::default());
         self
     }
 

@@ -24,7 +24,7 @@ use super::app_wire::Line;
 use crate::agent::{AgentTranslator, Exit, Setup};
 use crate::json::Value;
 use crate::ledger::Ledger;
-use crate::recent_ids::Recent;
+use crate::recent_ids::RecentIds;
 use crate::tape::Out;
 use calls::AppServer;
 use exec::Exec;
@@ -45,9 +45,9 @@ pub(super) struct Translator {
     /// The next process must continue in a copy of that thread.
     fork: bool,
     ledger: Ledger<ToolState, PendingRequest>,
-    seen: Recent,
+    seen: RecentIds,
     /// What calls were seen to do, by digest, so that each is judged once.
-    judged: Recent,
+    judged: RecentIds,
     blocks: Blocks,
     threads: Threads,
     exec: Exec,
@@ -74,8 +74,8 @@ impl Translator {
             resume: setup.resume.clone(),
             fork: setup.fork,
             ledger: Ledger::default(),
-            seen: Recent::default(),
-            judged: Recent::default(),
+            seen: RecentIds::default(),
+            judged: RecentIds::default(),
             blocks: Blocks::default(),
             threads: Threads::default(),
             exec: Exec::new(setup.resume.is_some() && !setup.recording),

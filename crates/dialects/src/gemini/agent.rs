@@ -24,8 +24,8 @@ use super::wire::{
 use crate::agent::{AgentTranslator, Exit, Setup, tell_change};
 use crate::images;
 use crate::json::Value;
-use crate::ledger::{Ledger, Work, completed_turn, failed_turn};
-use crate::recent_ids::Recent;
+use crate::ledger::{Ledger, TurnInput, completed_turn, failed_turn};
+use crate::recent_ids::RecentIds;
 use crate::tape::{Action, Agent, Out, Signal};
 
 const NAME: &str = "gemini with stream-json";
@@ -38,7 +38,7 @@ pub(super) struct Translator {
     ledger: Ledger<Called, ()>,
     /// Text arrived and no closing chunk has followed yet. The wire does not mark the end of text.
     text_open: bool,
-    started_tools: Recent,
+    started_tools: RecentIds,
     /// The specification's tool calls have no id, so they are counted.
     unnamed_tools: u64,
     /// The last error of the turn, for a failed `result` without its own.
@@ -191,7 +191,7 @@ impl Translator {
             Some("user") => {
                 self.last_error = None;
                 // The repeated prompt also names the files of images, so use the one that was sent.
-                let prompt = self.ledger.next_prompt().unwrap_or_else(|| Work::from(content));
+                let prompt = self.ledger.next_prompt().unwrap_or_else(|| TurnInput::from(content));
                 self.ledger.start_turn(out, Some(prompt), TurnOrigin::Prompt);
             }
             Some("assistant") => {

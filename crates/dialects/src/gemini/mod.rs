@@ -10,8 +10,8 @@
 mod agent;
 mod describe;
 mod launch;
-mod native;
 mod over_acp;
+mod overrides;
 mod program;
 mod project;
 mod rules;
@@ -30,8 +30,8 @@ use crate::agent::{
     whole_prompt,
 };
 use crate::describe::AgentTools;
-use crate::guarded::{Guarded, MachineFile};
 use crate::json::Value;
+use crate::overrides::{MachineFile, RefusedOptions};
 use crate::project::ProjectFile;
 
 /// How much Gemini reads from stdin. It silently drops the rest.
@@ -101,12 +101,12 @@ impl AgentDialect for Gemini {
         retry(line)
     }
 
-    fn guarded(&self) -> Option<&'static Guarded> {
-        Some(&native::GUARDED)
+    fn refused_options(&self) -> Option<&'static RefusedOptions> {
+        Some(&overrides::REFUSED_OPTIONS)
     }
 
     fn machine_files(&self) -> &'static [MachineFile] {
-        native::MACHINE
+        overrides::MACHINE
     }
 
     fn prompt_limit(&self) -> Option<PromptLimit> {

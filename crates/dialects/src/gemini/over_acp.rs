@@ -2,7 +2,7 @@
 
 use agentwire_protocol::{AgentType, GatewayError, SandboxMode, SessionConfig};
 
-use super::{describe, native, project, rules};
+use super::{describe, overrides, project, rules};
 use crate::acp::{Acp, AgentQuirks, gateway_mode};
 use crate::agent::{Launch, Part};
 
@@ -21,8 +21,8 @@ pub(super) const QUIRKS: AgentQuirks = AgentQuirks {
     wants_sign_in: super::wants_sign_in,
     overhear: super::retry,
     api_error: super::api_error,
-    guarded: &native::GUARDED,
-    machine_files: native::MACHINE,
+    refused_options: &overrides::REFUSED_OPTIONS,
+    machine_files: overrides::MACHINE,
     project_files: &project::FILES,
     tool_kind: super::tool_kind,
     spawn_tool: super::SPAWN,

@@ -138,7 +138,7 @@ impl Insights {
     }
 
     fn living(&mut self, id: &SessionId) -> Option<&mut Session> {
-        self.sessions.get_mut(id).filter(|session| session.life != SessionPhase::Killed)
+        self.sessions.get_mut(id).filter(|session| session.phase != SessionPhase::Killed)
     }
 
     fn find(&mut self, id: &SessionId) -> Result<&mut Session, Failure> {
@@ -151,8 +151,9 @@ impl Insights {
     fn is_full(&self) -> bool {
         let begun =
             self.calls.values().filter(|asked| matches!(asked, PendingCall::Create { .. })).count();
-        let is_there =
-            |session: &&Session| !matches!(session.life, SessionPhase::Over | SessionPhase::Killed);
+        let is_there = |session: &&Session| {
+            !matches!(session.phase, SessionPhase::Ended | SessionPhase::Killed)
+        };
         self.sessions.values().filter(is_there).count() + begun >= WATCHED
     }
 
@@ -183,15 +184,15 @@ impl Insights {
         let is_full = self.is_full();
         let session = self.find(&id)?;
         session.look_again(&id, out);
-        match session.life {
+        match session.phase {
             SessionPhase::Running => {
                 session.renderer.prompted();
                 let call = out.command(&id, Command::Prompt(Prompt::text(text.clone())));
                 self.calls.insert(call, PendingCall::Input { session: id, text });
             }
-            SessionPhase::Over if is_full => return Err(Failure::new(Code::InputFailed, FULL)),
-            SessionPhase::Over => {
-                session.life = SessionPhase::Resuming;
+            SessionPhase::Ended if is_full => return Err(Failure::new(Code::InputFailed, FULL)),
+            SessionPhase::Ended => {
+                session.phase = SessionPhase::Resuming;
                 session.renderer.prompted();
                 let new = NewSession {
                     prompt: Some(Prompt::text(text.clone())),
@@ -210,7 +211,7 @@ impl Insights {
 
     fn interrupt(&mut self, id: &SessionId, out: &mut Outbox) -> Result<(), Failure> {
         let session = self.find(id)?;
-        match session.life {
+        match session.phase {
             SessionPhase::Running => {
                 let call = out.command(id, Command::Interrupt { cancel_queued: false });
                 self.calls.insert(call, PendingCall::Interrupt(id.clone()));
@@ -220,23 +221,23 @@ impl Insights {
                 return session.wait(QueuedInput::Interrupt);
             }
             // Nothing runs in an ended session.
-            SessionPhase::Ending | SessionPhase::Over | SessionPhase::Killed => {}
+            SessionPhase::Ending | SessionPhase::Ended | SessionPhase::Killed => {}
         }
         Ok(())
     }
 
     fn kill(&mut self, id: &SessionId, out: &mut Outbox) -> Result<(), Failure> {
-        let life = std::mem::replace(&mut self.find(id)?.life, SessionPhase::Killed);
+        let phase = std::mem::replace(&mut self.find(id)?.phase, SessionPhase::Killed);
         out.leave(id);
         let call = out.command(id, Command::Stop);
-        self.calls.insert(call, PendingCall::Kill(id.clone(), life));
+        self.calls.insert(call, PendingCall::Kill(id.clone(), phase));
         Ok(())
     }
 
     fn change_mode(&mut self, change: &ModeChange, out: &mut Outbox) -> Result<(), Failure> {
         let id = SessionId::from(change.session_id.as_str());
         let session = self.find(&id)?;
-        if session.life != SessionPhase::Running {
+        if session.phase != SessionPhase::Running {
             let text = "the session is not running; send it an input first";
             return Err(Failure::new(Code::PermissionModeChangeFailed, text));
         }
@@ -284,7 +285,7 @@ impl Insights {
             let _ = out.command(id, Command::Stop);
             return;
         };
-        session.life = SessionPhase::Running;
+        session.phase = SessionPhase::Running;
         out.follow(id, session.seen);
         for waiting in std::mem::take(&mut session.waiting) {
             let done = match waiting {
@@ -301,7 +302,7 @@ impl Insights {
     /// event of it arrives.
     fn is_others(&mut self, id: &SessionId, error: &GatewayError) -> bool {
         let session =
-            self.sessions.get_mut(id).filter(|session| session.life == SessionPhase::Resuming);
+            self.sessions.get_mut(id).filter(|session| session.phase == SessionPhase::Resuming);
         error.code == ErrorCode::Conflict
             && session.is_some_and(|session| !std::mem::replace(&mut session.is_others, true))
     }
@@ -320,7 +321,7 @@ impl Insights {
             }
             PendingCall::Resume(id, _) => {
                 let Some(session) = self.living(&id) else { return };
-                session.life = SessionPhase::Over;
+                session.phase = SessionPhase::Ended;
                 let waiting = std::mem::take(&mut session.waiting);
                 let lost = waiting.iter().filter(|it| matches!(it, QueuedInput::Input(_))).count();
                 // The inputs that waited for it are lost with it; each gets an error.
@@ -331,8 +332,8 @@ impl Insights {
             // The session ended before the input reached it: the input resumes it, after its last events.
             PendingCall::Input { session, text } if is_over => {
                 let Some(state) = self.living(&session) else { return };
-                if state.life == SessionPhase::Running {
-                    state.life = SessionPhase::Ending;
+                if state.phase == SessionPhase::Running {
+                    state.phase = SessionPhase::Ending;
                 }
                 if let Err(failure) = self.prompt(session.clone(), text, out) {
                     say_error(Some(session.as_str()), &failure, out);
@@ -362,9 +363,9 @@ impl Insights {
                 (Some(id), code)
             }
             PendingCall::Kill(id, _) if is_over => return drop(self.sessions.remove(&id)),
-            PendingCall::Kill(id, life) => {
+            PendingCall::Kill(id, phase) => {
                 if let Some(session) = self.sessions.get_mut(&id) {
-                    session.life = life;
+                    session.phase = phase;
                     out.follow(&id, session.seen);
                 }
                 (Some(id), Code::HandlerError)
@@ -427,9 +428,9 @@ impl Front for Insights {
         let Ok(event) = Event::from_json(event) else { return };
         state.seen = event.seq;
         state.is_others = false;
-        if state.life == SessionPhase::Over {
+        if state.phase == SessionPhase::Ended {
             // Someone else resumed it.
-            state.life = SessionPhase::Running;
+            state.phase = SessionPhase::Running;
         }
         if state.is_catching_up() {
             state.catch_up(&event);
@@ -451,8 +452,8 @@ impl Front for Insights {
     fn on_end(&mut self, session: &SessionId, out: &mut Outbox) {
         self.caught_up(session, u64::MAX, out);
         let Some(state) = self.sessions.get_mut(session) else { return };
-        if matches!(state.life, SessionPhase::Running | SessionPhase::Ending) {
-            state.life = SessionPhase::Over;
+        if matches!(state.phase, SessionPhase::Running | SessionPhase::Ending) {
+            state.phase = SessionPhase::Ended;
         }
         // The page wants to see it again, whoever resumes it.
         out.wait_for(session, state.seen);

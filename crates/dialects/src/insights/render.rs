@@ -20,7 +20,7 @@ use super::usage::SessionUsage;
 use super::wire::{Code, Failure, error, frame};
 use crate::claude::tools::{ToolCall, ToolUse, overlaid};
 use crate::json::Scanner;
-use crate::tool_names::{shown, words};
+use crate::tool_display::{result_text, tool_use};
 
 /// The longest call input that is stored until the result arrives.
 const KEPT: usize = 256 << 10;
@@ -120,12 +120,12 @@ impl Renderer {
             EventKind::ThinkingChunk(chunk) => self.output(agent, &chunk.content, "thinking", say),
             EventKind::ToolStarted(tool) => self.tool_started(agent, tool, say),
             EventKind::ToolCompleted(tool) => {
-                let words = match (&tool.result, &tool.error) {
-                    (Some(result), _) => words(&mut self.scanner, result),
+                let text = match (&tool.result, &tool.error) {
+                    (Some(result), _) => result_text(&mut self.scanner, result),
                     (None, Some(error)) => error.to_string(),
                     (None, None) => String::new(),
                 };
-                self.tool_over(agent, &tool.tool_id.decode(), &words, !tool.success, say);
+                self.tool_over(agent, &tool.tool_id.decode(), &text, !tool.success, say);
             }
             EventKind::ToolFailed(tool) => {
                 self.tool_over(agent, &tool.tool_id.decode(), &tool.error.decode(), true, say);
@@ -279,7 +279,7 @@ impl Renderer {
     }
 
     fn tool_started(&mut self, agent: &str, tool: &ToolStarted<'_>, say: Say<'_>) {
-        let ToolUse { name, input, .. } = shown(tool);
+        let ToolUse { name, input, .. } = tool_use(tool);
         let id = tool.tool_id.decode();
         let payload = ToolUseMessage {
             session_id: &self.session,

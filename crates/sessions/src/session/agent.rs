@@ -105,8 +105,8 @@ impl Plan {
     /// Refuses options, from the session or from the settings, that would remove what the gateway judges
     /// by.
     fn check_guards(&self, config: &SessionConfig) -> Result<(), GatewayError> {
-        let Some(guarded) = self.dialect.guarded() else { return Ok(()) };
-        guarded.check(config)?;
+        let Some(refused_options) = self.dialect.refused_options() else { return Ok(()) };
+        refused_options.check(config)?;
         // A built-in agent may have arguments in the settings that only it understands.
         if matches!(program(self.agent).command, DefaultCommand::BuiltIn { .. }) {
             return Ok(());
@@ -114,8 +114,8 @@ impl Plan {
         let whose = format!("[agents.{}]", self.agent.as_str());
         // The launcher may have arguments of its own.
         let args = self.command.args.get(self.command.launcher_args..).unwrap_or_default();
-        guarded.check_arguments(args, &whose)?;
-        guarded.check_variables(self.command.env.keys(), &whose)
+        refused_options.check_arguments(args, &whose)?;
+        refused_options.check_variables(self.command.env.keys(), &whose)
     }
 
     fn is_namespace(&self) -> bool {
@@ -238,11 +238,11 @@ impl Plan {
         if closes && text.is_none() {
             spawn.stdin = StdinPlan::Null;
         }
-        if let Some(guarded) = self.dialect.guarded() {
+        if let Some(refused_options) = self.dialect.refused_options() {
             let files = self.dialect.machine_files();
             spawn.env.retain(|(name, _)| {
                 name.to_str().is_none_or(|name| {
-                    launch.env.contains_key(name) || !guarded.keeps_out(name, files)
+                    launch.env.contains_key(name) || !refused_options.keeps_out(name, files)
                 })
             });
         }

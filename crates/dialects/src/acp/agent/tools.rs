@@ -14,9 +14,9 @@ use super::subagents::SpawnReport;
 use super::tool_content::{
     FileEdit, TEXT_LIMIT, ToolContent, arguments, bounded, changed, read_content, read_content_with,
 };
-use crate::block_text::Said;
 use crate::json::Value;
 use crate::ledger::OpenTool;
+use crate::sent_text::SentText;
 use crate::tape::{Ending, Out};
 
 /// How many calls may wait for their arguments.
@@ -33,7 +33,7 @@ pub(super) struct ToolState {
     pub(super) server: Option<String>,
     pub(super) effects: CallEffects,
     /// The output so far; an update repeats it and adds to it.
-    output: Said,
+    output: SentText,
     /// The changes it is about to make, or has made.
     edits: Vec<FileEdit>,
     /// Set if the call runs a subagent: what is reported about it.
@@ -256,7 +256,7 @@ impl Translator {
             tool.edits = bounded(content.edits);
             message = message.or_else(|| content.terminal.map(Text::from));
             let piece = tool.output.rest_of(&content.text).unwrap_or(&content.text).to_owned();
-            tool.output = Said::of(&content.text);
+            tool.output = SentText::of(&content.text);
             output = (!piece.is_empty()).then(|| Text::from(piece));
         }
         if message.is_none() && output.is_none() {

@@ -13,7 +13,7 @@ use super::handshake::Stage;
 use super::{SentRequest, Translator, words};
 use crate::agent::tell_cancelled;
 use crate::json::Value;
-use crate::ledger::{Work, completed_turn, failed_turn};
+use crate::ledger::{TurnInput, completed_turn, failed_turn};
 use crate::tape::{Agent, Out};
 
 /// How many bytes of prompts may wait.
@@ -70,7 +70,7 @@ impl Translator {
                 prompt.text.insert_str(0, &preface);
             }
             self.advance(out);
-            self.ledger.start_turn(out, Some(Work::from(&prompt)), TurnOrigin::Prompt);
+            self.ledger.start_turn(out, Some(TurnInput::from(&prompt)), TurnOrigin::Prompt);
             let sent = if prompt.images.is_empty() || self.takes_images() {
                 let params = json!({ "sessionId": self.session, "prompt": content(&prompt) });
                 self.send("session/prompt", &params, SentRequest::Prompt, out)
@@ -104,7 +104,7 @@ impl Translator {
         out: &mut Out<'_>,
     ) {
         for prompt in std::mem::take(&mut self.queue) {
-            self.ledger.start_turn(out, Some(Work::from(&prompt)), TurnOrigin::Prompt);
+            self.ledger.start_turn(out, Some(TurnInput::from(&prompt)), TurnOrigin::Prompt);
             let error_type = error_type.map(Text::from);
             let failed = TurnFailed { error_type, ..failed_turn(reason, Text::from(error)) };
             self.ledger.fail_turn_with(out, failed);

@@ -31,7 +31,7 @@ pub(super) struct Session {
     partial: bool,
     /// Whether prompts are sent back with their ids, which rewinding files needs.
     pub(super) replays: bool,
-    life: SessionPhase,
+    phase: SessionPhase,
     /// Operations that arrived while they could not be done.
     waiting: VecDeque<(Option<String>, SessionOp)>,
     /// The message ids of those who want it killed.
@@ -47,7 +47,7 @@ enum SessionPhase {
     Running,
     /// It accepts no more prompts; its last events have not arrived yet.
     Ending,
-    Over,
+    Ended,
     Resuming,
     Killed,
 }
@@ -88,7 +88,7 @@ impl Session {
             carried: config.unkept(),
             partial,
             replays: config.enable_file_checkpointing == Some(true),
-            life: SessionPhase::Running,
+            phase: SessionPhase::Running,
             waiting: VecDeque::new(),
             killers: Vec::new(),
             head: format!(
@@ -157,7 +157,7 @@ impl Backend {
         out: &mut Outbox,
     ) -> Result<(), Failure> {
         let state = self.find(session)?;
-        match (state.life, op) {
+        match (state.phase, op) {
             (SessionPhase::Running, op) => {
                 let command = match op.command() {
                     Ok(command) => command,
@@ -167,7 +167,7 @@ impl Backend {
                     }
                 };
                 if let SessionOp::Kill = op {
-                    state.life = SessionPhase::Killed;
+                    state.phase = SessionPhase::Killed;
                     state.killers.push(id.clone());
                 }
                 let call = out.command(session, command);
@@ -188,23 +188,23 @@ impl Backend {
                 let text = format!("session {session} is being killed");
                 return Err(Failure::new(Code::SessionNotFound, text));
             }
-            (SessionPhase::Over, SessionOp::Send(prompt)) => {
-                state.life = SessionPhase::Resuming;
+            (SessionPhase::Ended, SessionOp::Send(prompt)) => {
+                state.phase = SessionPhase::Resuming;
                 let new = state.resumed(session, prompt.clone());
                 let call = out.ask(Ask::Start(Box::new(new)));
                 self.over.retain(|over| over != session);
                 self.calls
                     .insert(call, PendingCall::Resume { session: session.clone(), id, prompt });
             }
-            (SessionPhase::Over, SessionOp::Interrupt) => {
+            (SessionPhase::Ended, SessionOp::Interrupt) => {
                 say("session.interrupted", id.as_deref(), Some(session.as_str()), Empty {}, out);
             }
-            (SessionPhase::Over, SessionOp::Kill) => {
+            (SessionPhase::Ended, SessionOp::Kill) => {
                 self.sessions.remove(session);
                 self.over.retain(|over| over != session);
                 say("session.killed", id.as_deref(), Some(session.as_str()), Empty {}, out);
             }
-            (SessionPhase::Over, SessionOp::Query(method, _)) => {
+            (SessionPhase::Ended, SessionOp::Query(method, _)) => {
                 let text = "the agent is not running and has not reported this before; session.send resumes \
                             with the session";
                 let error = GatewayError::new(ErrorCode::Conflict, text);
@@ -218,15 +218,15 @@ impl Backend {
 impl Backend {
     pub(super) fn resumed(&mut self, session: &SessionId, out: &mut Outbox) {
         let Some(state) = self.sessions.get_mut(session) else { return };
-        state.life = SessionPhase::Running;
+        state.phase = SessionPhase::Running;
         self.catch_up(session, out);
     }
 
     /// The session has ended, or could not be resumed.
     pub(super) fn ended(&mut self, session: &SessionId, out: &mut Outbox) {
         let Some(state) = self.sessions.get_mut(session) else { return };
-        if state.life != SessionPhase::Killed {
-            state.life = SessionPhase::Over;
+        if state.phase != SessionPhase::Killed {
+            state.phase = SessionPhase::Ended;
             // A resumed session starts with a fresh renderer.
             state.renderer = renderer(state.partial, state.agent);
             self.over.push_back(session.clone());
@@ -273,8 +273,8 @@ impl Backend {
         let name = Some(session.as_str());
         match op {
             SessionOp::Send(_) if is_over => {
-                if let Some(state) = state.filter(|state| state.life == SessionPhase::Running) {
-                    state.life = SessionPhase::Ending;
+                if let Some(state) = state.filter(|state| state.phase == SessionPhase::Running) {
+                    state.phase = SessionPhase::Ending;
                 }
                 self.try_to(session, id, op, out);
             }
@@ -284,7 +284,7 @@ impl Backend {
             SessionOp::Kill if is_over => {}
             SessionOp::Kill => {
                 let killers = state.map(|state| {
-                    state.life = SessionPhase::Running;
+                    state.phase = SessionPhase::Running;
                     std::mem::take(&mut state.killers)
                 });
                 let failure = Failure::of(RefusedAction::Turn, error);

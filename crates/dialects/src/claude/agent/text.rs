@@ -5,9 +5,9 @@ use agentwire_protocol::{MAIN_AGENT, Text, TokenUsage};
 
 use super::turns::{context_used, merged, usage};
 use super::{Translator, fail, owned};
-use crate::block_text::Said;
 use crate::claude::wire::{self, Delta, Message, StreamEvent, StreamLine, Usage};
 use crate::json::Value;
+use crate::sent_text::SentText;
 use crate::tape::{Agent, Out};
 
 /// How many agents may write at once, and how many blocks a message may have; beyond that, the oldest are
@@ -33,7 +33,7 @@ struct Block {
     /// `None` if the message has no id.
     id: Option<String>,
     voice: BlockKind,
-    said: Said,
+    said: SentText,
     closed: bool,
 }
 
@@ -91,7 +91,7 @@ impl Stream {
         if self.blocks.len() >= LIMIT {
             self.blocks.remove(0);
         }
-        self.blocks.push(Block { index, id, voice, said: Said::default(), closed: false });
+        self.blocks.push(Block { index, id, voice, said: SentText::default(), closed: false });
     }
 }
 

@@ -12,7 +12,7 @@ use agentwire_protocol::{Json, MAIN_AGENT, Text, TokenUsage};
 use super::Translator;
 use crate::claude::wire::{Lifecycle, ModelTotals, Outcome, Usage};
 use crate::json::Value;
-use crate::ledger::{Work, completed_turn, failed_turn};
+use crate::ledger::{TurnInput, completed_turn, failed_turn};
 use crate::tape::{Agent, Out};
 
 /// How many prompts may wait.
@@ -35,7 +35,7 @@ struct SentPrompt {
     text: String,
 }
 
-impl From<SentPrompt> for Work<'static> {
+impl From<SentPrompt> for TurnInput<'static> {
     fn from(sent: SentPrompt) -> Self {
         let ids = sent.uuid.into_iter().map(Text::from).collect();
         Self { text: Text::from(sent.text), ids }
@@ -61,7 +61,7 @@ impl Prompts {
 
     /// What the turn that starts now works on. Several prompts may become one turn
     /// (`real-e5-user-messages-queued-mid-turn-and-cancel-queued`).
-    fn next(&mut self, named: &[Cow<'_, str>]) -> Option<Work<'static>> {
+    fn next(&mut self, named: &[Cow<'_, str>]) -> Option<TurnInput<'static>> {
         let mut prompts = std::mem::take(&mut self.taken);
         prompts.extend(named.iter().filter_map(|uuid| self.remove(uuid)));
         // Old versions do not report what becomes of prompts: the oldest is next.
@@ -71,7 +71,7 @@ impl Prompts {
         let (texts, ids): (Vec<String>, Vec<_>) =
             prompts.into_iter().map(|sent| (sent.text, sent.uuid)).unzip();
         let ids = ids.into_iter().flatten().map(Text::from).collect();
-        (!texts.is_empty()).then(|| Work { text: Text::from(texts.join("\n\n")), ids })
+        (!texts.is_empty()).then(|| TurnInput { text: Text::from(texts.join("\n\n")), ids })
     }
 }
 
@@ -170,7 +170,7 @@ impl Translator {
     pub(super) fn fail_prompts(&mut self, reason: TurnFailure, out: &mut Out<'_>) {
         let prompts = std::mem::take(&mut self.prompts);
         for sent in prompts.taken.into_iter().chain(prompts.waiting) {
-            self.ledger.start_turn(out, Some(Work::from(sent)), TurnOrigin::Prompt);
+            self.ledger.start_turn(out, Some(TurnInput::from(sent)), TurnOrigin::Prompt);
             self.ledger.fail_turn(
                 out,
                 reason,

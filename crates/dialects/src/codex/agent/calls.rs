@@ -15,7 +15,7 @@ use super::replies::{Shape, refusal};
 use super::{Driver, Translator};
 use crate::agent::tell_cancelled;
 use crate::json::Value;
-use crate::ledger::{Work, failed_turn};
+use crate::ledger::{TurnInput, failed_turn};
 use crate::tape::{Action, Out};
 
 /// How many responses may be awaited at once.
@@ -110,7 +110,7 @@ impl Translator {
         error_type: Option<&str>,
     ) {
         for prompt in std::mem::take(&mut self.wire.waiting) {
-            self.ledger.start_turn(out, Some(Work::from(&prompt)), TurnOrigin::Prompt);
+            self.ledger.start_turn(out, Some(TurnInput::from(&prompt)), TurnOrigin::Prompt);
             let error_type = error_type.map(Text::from);
             let failed = TurnFailed { error_type, ..failed_turn(failure, Text::from(error)) };
             self.ledger.fail_turn_with(out, failed);

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use agentwire_protocol::Text;
 use agentwire_protocol::event::{PlanUpdated, TextChunk, ThinkingChunk};
 
-use crate::block_text::Said;
+use crate::sent_text::SentText;
 use crate::tape::{Agent, Out};
 
 /// How many blocks may be open at once; beyond that, the oldest is forgotten.
@@ -46,7 +46,7 @@ struct Block {
     item: String,
     part: BlockKind,
     name: Option<String>,
-    said: Said,
+    said: SentText,
     /// The text of a plan, which is reported at its end.
     plan: String,
     /// Whether the text so far ended in dots that may mean that more follows.
@@ -95,7 +95,7 @@ impl Blocks {
         };
         block.dots = dots.is_some();
         block.open |= block.dots;
-        block.said = Said::default();
+        block.said = SentText::default();
         block.plan.clear();
         block.hear(&whole);
         if !rest.is_empty() {
@@ -176,7 +176,7 @@ impl Block {
             item: key.item.to_owned(),
             part: key.part,
             name,
-            said: Said::default(),
+            said: SentText::default(),
             plan: String::new(),
             dots: false,
             open: false,
@@ -209,7 +209,7 @@ impl Block {
         if self.part != BlockKind::Plan {
             self.close(out);
         }
-        self.said = Said::default();
+        self.said = SentText::default();
         self.plan.clear();
         self.dots = false;
         if std::mem::take(&mut self.open) {
@@ -259,7 +259,7 @@ fn quote(inside: &str) -> String {
 }
 
 /// The part of `json` after what was reported; `None` if it does not start with that.
-fn rest<'j>(said: &Said, json: &'j str) -> Option<Text<'j>> {
+fn rest<'j>(said: &SentText, json: &'j str) -> Option<Text<'j>> {
     if said.is_empty() {
         return Some(Text::quoted(json));
     }

@@ -14,7 +14,7 @@ const WAITING_LIMIT: usize = 64;
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) agent: AgentType,
-    pub(super) life: SessionPhase,
+    pub(super) phase: SessionPhase,
     pub(super) renderer: Renderer,
     /// The number of the last event that was shown.
     pub(super) seen: u64,
@@ -45,7 +45,7 @@ pub(super) enum SessionPhase {
     /// It accepts nothing more, and its last events are not shown yet.
     Ending,
     /// It has ended; the next input resumes it.
-    Over,
+    Ended,
     Resuming,
     /// It was told to end; for its page it no longer exists.
     Killed,
@@ -61,9 +61,9 @@ pub(super) enum QueuedInput {
 impl Session {
     /// A running session; `seen` is the last event that was shown.
     pub(super) fn new(agent: AgentType, renderer: Renderer, seen: u64) -> Self {
-        let (life, waiting) = (SessionPhase::Running, VecDeque::new());
+        let (phase, waiting) = (SessionPhase::Running, VecDeque::new());
         let (is_lost, is_others, catching_up) = (false, false, None);
-        Self { agent, life, renderer, seen, is_lost, is_others, waiting, catching_up }
+        Self { agent, phase, renderer, seen, is_lost, is_others, waiting, catching_up }
     }
 
     /// A session that an earlier connection of this client started. Its events up to `until` were shown.

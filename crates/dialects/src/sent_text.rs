@@ -5,14 +5,14 @@ const TAIL: usize = 256;
 
 /// A digest of the text sent so far, and its last part verbatim.
 #[derive(Clone, Debug)]
-pub(crate) struct Said {
+pub(crate) struct SentText {
     /// The length of the part that only the digest covers.
     bytes: usize,
     digest: u64,
     tail: String,
 }
 
-impl Default for Said {
+impl Default for SentText {
     fn default() -> Self {
         Self { bytes: 0, digest: START, tail: String::new() }
     }
@@ -25,7 +25,7 @@ fn digest(start: u64, text: &str) -> u64 {
         .fold(start, |digest, byte| (digest ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3))
 }
 
-impl Said {
+impl SentText {
     pub(crate) fn of(text: &str) -> Self {
         let mut said = Self::default();
         said.add(text);
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn the_rest_is_what_was_not_said() {
-        let mut said = Said::default();
+        let mut said = SentText::default();
         assert_eq!(said.rest_of("abc"), Some("abc"));
         said.add("ä");
         said.add("b");
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn long_texts_are_known_by_their_digest() {
-        let mut said = Said::default();
+        let mut said = SentText::default();
         (0..1000).for_each(|number| said.add(&format!("{number}ä ")));
         let whole: String = (0..1001).map(|number| format!("{number}ä ")).collect();
         assert_eq!(said.rest_of(&whole), Some("1000ä "));
