@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use agentwire_dialects::front::{Ask, Effect, Front, Outbox, Reply};
+use agentwire_dialects::front::{Effect, Front, GatewayCall, GatewayReply, Outbox};
 use agentwire_protocol::{Call, Command, ErrorCode, GatewayError, SessionId};
 use agentwire_sessions::blocking::blocking_if_long;
 use agentwire_sessions::budget::Share;
@@ -59,7 +59,7 @@ pub struct Terms<'t> {
     pub is_limited: bool,
     /// Separates its idempotency keys from those of other clients.
     pub keys: String,
-    pub may: &'t (dyn Fn(&Ask) -> Result<(), GatewayError> + Sync),
+    pub may: &'t (dyn Fn(&GatewayCall) -> Result<(), GatewayError> + Sync),
 }
 
 /// What to do with a client's sessions when it closes its input.
@@ -167,7 +167,7 @@ struct Held {
     session: SessionId,
     until: u64,
     call: Call,
-    reply: Result<Reply, GatewayError>,
+    reply: Result<GatewayReply, GatewayError>,
 }
 
 impl Pump<'_> {
@@ -311,11 +311,11 @@ impl Pump<'_> {
             }
             for effect in effects {
                 match effect {
-                    Effect::Say(line) => connection.outgoing.push(&line),
-                    Effect::Ask(call, ask) => self.ask(call, ask),
+                    Effect::Send(line) => connection.outgoing.push(&line),
+                    Effect::Call(call, ask) => self.ask(call, ask),
                     Effect::Follow(session, after) => self.follow(&session, after, false),
                     Effect::Await(session, after) => self.follow(&session, after, true),
-                    Effect::Leave(session) => {
+                    Effect::Unfollow(session) => {
                         self.follows.remove(&session);
                         self.release(&session, u64::MAX);
                     }

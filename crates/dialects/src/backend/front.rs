@@ -21,7 +21,7 @@ use self::queries::{Method, say_result};
 use self::session::{Session, SessionOp};
 use super::wire::{Code, Empty, Failure, Message, RefusedAction, message, refuse, say};
 use crate::claude::user_content;
-use crate::front::{Ask, Front, Outbox, Reply};
+use crate::front::{Front, GatewayCall, GatewayReply, Outbox};
 use crate::program;
 
 /// One client. It sees only the sessions that it created.
@@ -123,7 +123,7 @@ impl Backend {
                     prompt.message_id = Some(out.message_id());
                 }
                 let new = Box::new(new);
-                let call = out.ask(Ask::Start(new.clone()));
+                let call = out.call(GatewayCall::Start(new.clone()));
                 self.calls.insert(call, PendingCall::Create { id: message.id.clone(), new });
             }
             "session.send" => {
@@ -271,9 +271,17 @@ impl Front for Backend {
         refuse(None, None, &Failure::invalid(text), out);
     }
 
-    fn on_reply(&mut self, call: Call, reply: Result<Reply, GatewayError>, out: &mut Outbox) {
+    fn on_reply(
+        &mut self,
+        call: Call,
+        reply: Result<GatewayReply, GatewayError>,
+        out: &mut Outbox,
+    ) {
         match (self.calls.remove(&call), reply) {
-            (Some(PendingCall::Create { id, new }), Ok(Reply::Started { session, after })) => {
+            (
+                Some(PendingCall::Create { id, new }),
+                Ok(GatewayReply::Started { session, after }),
+            ) => {
                 let state = Session::new(&session.id, session.agent_type, &new.config);
                 self.created(id.as_deref(), &session.id, after, state, out);
                 self.replay(&session.id, new.prompt.as_ref(), out);
@@ -283,7 +291,7 @@ impl Front for Backend {
                 if error.code == ErrorCode::SessionNotFound && new.resume.is_some() =>
             {
                 new.native_resume = new.resume.take().map(|id| id.as_str().to_owned());
-                let call = out.ask(Ask::Start(new.clone()));
+                let call = out.call(GatewayCall::Start(new.clone()));
                 self.calls.insert(call, PendingCall::Create { id, new });
             }
             (Some(PendingCall::Create { id, .. }), Err(mut error)) => {
@@ -292,7 +300,7 @@ impl Front for Backend {
             }
             (
                 Some(PendingCall::Resume { session, prompt, .. }),
-                Ok(Reply::Started { after, .. }),
+                Ok(GatewayReply::Started { after, .. }),
             ) => {
                 out.follow(&session, after);
                 self.replay(&session, Some(&prompt), out);
@@ -303,7 +311,8 @@ impl Front for Backend {
                 refuse(id.as_deref(), Some(session.as_str()), &failure, out);
                 self.ended(&session, out);
             }
-            (Some(PendingCall::Op { session, id, op }), Ok(Reply::Done(answer))) => match op {
+            (Some(PendingCall::Op { session, id, op }), Ok(GatewayReply::Done(answer))) => match op
+            {
                 // The session's messages report the outcome.
                 SessionOp::Send(prompt) => self.replay(&session, Some(&prompt), out),
                 // `session.killed` follows after the session's last events.
@@ -347,7 +356,7 @@ impl Front for Backend {
             frame.extend_from_slice(head.as_bytes());
             frame.extend_from_slice(line.as_bytes());
             frame.push(b'}');
-            out.say(frame);
+            out.send(frame);
         });
         self.happened(session, event.kind, out);
     }

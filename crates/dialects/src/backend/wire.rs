@@ -177,7 +177,7 @@ pub(super) fn say(
     payload: impl Serialize,
     out: &mut Outbox,
 ) {
-    out.say_json(&Frame { kind, id, session_id, payload });
+    out.send_json(&Frame { kind, id, session_id, payload });
 }
 
 pub(super) fn refuse(

@@ -27,7 +27,7 @@ use self::initialize::Flavour;
 use self::lines::{ClientMessage, UnreadableLine};
 use self::requests::ShownRequest;
 use super::render::{Options as Rendering, Renderer};
-use crate::front::{Ask, Front, Outbox, Reply};
+use crate::front::{Front, GatewayCall, GatewayReply, Outbox};
 
 /// How many bytes may wait until the session runs.
 const EARLY_BYTES: usize = 64 << 20;
@@ -210,7 +210,7 @@ impl ClaudeFront {
             }
         };
         let session = session.map_or("", SessionId::as_str).to_owned();
-        self.renderer.refused(&session, why, &mut |line| out.say(line));
+        self.renderer.refused(&session, why, &mut |line| out.send(line));
     }
 
     fn initialize(&mut self, control: Control, fields: &Fields, bytes: usize, out: &mut Outbox) {
@@ -241,14 +241,14 @@ impl ClaudeFront {
     fn start(&mut self, out: &mut Outbox) {
         if self.stage == Stage::Waiting {
             self.stage = Stage::Starting;
-            let call = out.ask(Ask::Start(Box::new(self.options.new.clone())));
+            let call = out.call(GatewayCall::Start(Box::new(self.options.new.clone())));
             self.calls.insert(call, PendingCall::Start);
         }
     }
 
-    fn started(&mut self, reply: Result<Reply, GatewayError>, out: &mut Outbox) {
+    fn started(&mut self, reply: Result<GatewayReply, GatewayError>, out: &mut Outbox) {
         let (session, after) = match reply {
-            Ok(Reply::Started { session, after }) => (session, after),
+            Ok(GatewayReply::Started { session, after }) => (session, after),
             Ok(_) => return self.failed("the session did not start", out),
             Err(error) if error.code == ErrorCode::SessionNotFound => {
                 let id = self.options.new.resume.as_ref().map_or("", SessionId::as_str);
@@ -292,7 +292,7 @@ impl ClaudeFront {
         if let EventKind::TurnCompleted(_) | EventKind::TurnFailed(_) = event.kind {
             self.put_questions(out);
         }
-        self.renderer.event(event, &mut |line| out.say(line));
+        self.renderer.event(event, &mut |line| out.send(line));
         if !self.renderer.is_in_turn() {
             for why in std::mem::take(&mut self.refusals) {
                 self.say_refusal(&why, out);
@@ -379,7 +379,12 @@ impl Front for ClaudeFront {
         control::fail("", &message, out);
     }
 
-    fn on_reply(&mut self, call: Call, reply: Result<Reply, GatewayError>, out: &mut Outbox) {
+    fn on_reply(
+        &mut self,
+        call: Call,
+        reply: Result<GatewayReply, GatewayError>,
+        out: &mut Outbox,
+    ) {
         match (self.calls.remove(&call), reply) {
             (Some(PendingCall::Start), reply) => self.started(reply, out),
             (Some(PendingCall::Control(control)), reply) => self.replied(control, reply, out),
@@ -391,7 +396,7 @@ impl Front for ClaudeFront {
             (Some(PendingCall::Mode), Err(error)) => {
                 let Stage::Running(session) = &self.stage else { return };
                 let why = format!("failed to change the mode: {}", error.message);
-                self.renderer.warn(session.as_str(), &why, &mut |line| out.say(line));
+                self.renderer.warn(session.as_str(), &why, &mut |line| out.send(line));
             }
             (Some(PendingCall::Settle(id)), Err(error)) => self.not_settled(&id, &error, out),
             (
@@ -434,17 +439,17 @@ impl ClaudeFront {
     /// Puts the open requests to the client.
     fn put_questions(&mut self, out: &mut Outbox) {
         for (id, line, shown) in std::mem::take(&mut self.raised) {
-            out.say(line);
+            out.send(line);
             self.shown.insert(id, shown);
         }
     }
 
     /// Repeats a message to the client, with the id under which it was accepted.
-    fn replay(&mut self, message: Json<'static>, reply: Reply, out: &mut Outbox) {
+    fn replay(&mut self, message: Json<'static>, reply: GatewayReply, out: &mut Outbox) {
         let Stage::Running(session) = &self.stage else { return };
-        let Reply::Done(taken) = reply else { return };
+        let GatewayReply::Done(taken) = reply else { return };
         let Ok(taken) = taken.read::<PromptResult>() else { return };
-        out.say_json(&BTreeMap::from([
+        out.send_json(&BTreeMap::from([
             ("type", Json::of(&"user")),
             ("message", message),
             ("parent_tool_use_id", Json::trusted("null")),

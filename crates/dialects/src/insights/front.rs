@@ -18,7 +18,7 @@ use super::requests::AnswerProgress;
 use super::wire::{
     Code, Create, Failure, Input, Message, ModeChange, Permission, SessionOp, error, frame,
 };
-use crate::front::{Ask, Front, Outbox, Reply, WATCHED};
+use crate::front::{Front, GatewayCall, GatewayReply, Outbox, WATCHED};
 use crate::program;
 
 /// How many sessions a client may have created.
@@ -132,7 +132,7 @@ impl Insights {
         mode.iter().for_each(|mode| mode.start(&mut config));
         let prompt = Some(Prompt::text(create.prompt.clone()));
         let new = NewSession { prompt, config, ..NewSession::of(agent) };
-        let call = out.ask(Ask::Start(Box::new(new)));
+        let call = out.call(GatewayCall::Start(Box::new(new)));
         self.calls.insert(call, PendingCall::Create { prompt: create.prompt, mode });
         Ok(())
     }
@@ -166,7 +166,7 @@ impl Insights {
             return Err(Failure::new(Code::InputFailed, "payload.text is empty"));
         }
         match session.renderer.answer(agent, &input.text) {
-            Some(AnswerProgress::Next(question)) => out.say(question.get()),
+            Some(AnswerProgress::Next(question)) => out.send(question.get()),
             Some(AnswerProgress::All(settlement)) => {
                 let asked = AnsweredRequest::Question(settlement.request_id.as_str().to_owned());
                 self.settle(id, *settlement, asked, out);
@@ -199,7 +199,7 @@ impl Insights {
                     resume: Some(id.clone()),
                     ..NewSession::of(session.agent)
                 };
-                let call = out.ask(Ask::Start(Box::new(new)));
+                let call = out.call(GatewayCall::Start(Box::new(new)));
                 self.calls.insert(call, PendingCall::Resume(id, text));
             }
             SessionPhase::Ending | SessionPhase::Resuming | SessionPhase::Killed => {
@@ -228,7 +228,7 @@ impl Insights {
 
     fn kill(&mut self, id: &SessionId, out: &mut Outbox) -> Result<(), Failure> {
         let phase = std::mem::replace(&mut self.find(id)?.phase, SessionPhase::Killed);
-        out.leave(id);
+        out.unfollow(id);
         let call = out.command(id, Command::Stop);
         self.calls.insert(call, PendingCall::Kill(id.clone(), phase));
         Ok(())
@@ -394,27 +394,37 @@ impl Front for Insights {
         say_error(None, &Failure::invalid(text), out);
     }
 
-    fn on_reply(&mut self, call: Call, reply: Result<Reply, GatewayError>, out: &mut Outbox) {
+    fn on_reply(
+        &mut self,
+        call: Call,
+        reply: Result<GatewayReply, GatewayError>,
+        out: &mut Outbox,
+    ) {
         match (self.calls.remove(&call), reply) {
-            (Some(PendingCall::Create { prompt, mode }), Ok(Reply::Started { session, after })) => {
+            (
+                Some(PendingCall::Create { prompt, mode }),
+                Ok(GatewayReply::Started { session, after }),
+            ) => {
                 let id = session.id;
                 let mut renderer = Renderer::new(id.as_str(), Some(prompt), self.prices.clone());
                 mode.into_iter().for_each(|mode| renderer.modes().begin(mode));
                 let state = Session::new(session.agent_type, renderer, after);
-                out.say(frame("session.created", Created { session_id: &id }).get());
+                out.send(frame("session.created", Created { session_id: &id }).get());
                 let state = self.sessions.entry(id.clone()).or_insert(state);
-                state.renderer.greet(&mut |message| out.say(message.get()));
+                state.renderer.greet(&mut |message| out.send(message.get()));
                 out.follow(&id, after);
             }
-            (Some(PendingCall::Find(id)), Ok(Reply::Session(summary))) => {
+            (Some(PendingCall::Find(id)), Ok(GatewayReply::Session(summary))) => {
                 self.found(&id, &summary, out)
             }
-            (Some(PendingCall::Resume(id, _)), Ok(Reply::Started { .. })) => self.resumed(&id, out),
+            (Some(PendingCall::Resume(id, _)), Ok(GatewayReply::Started { .. })) => {
+                self.resumed(&id, out)
+            }
             (Some(PendingCall::Kill(id, _)), Ok(_)) => drop(self.sessions.remove(&id)),
             (Some(PendingCall::Mode(id, mode)), Ok(_)) => {
                 if let Some(session) = self.sessions.get_mut(&id) {
                     session.renderer.modes().answered(mode, true);
-                    session.renderer.mode(mode, &mut |message| out.say(message.get()));
+                    session.renderer.mode(mode, &mut |message| out.send(message.get()));
                 }
             }
             (Some(asked), Err(error)) => self.refused(asked, error, out),
@@ -436,7 +446,7 @@ impl Front for Insights {
             state.catch_up(&event);
             return self.caught_up(session, event.seq, out);
         }
-        let asked = state.renderer.event(&event, &mut |message| out.say(message.get()));
+        let asked = state.renderer.event(&event, &mut |message| out.send(message.get()));
         if let Some(id) = asked {
             self.refuse_request(session, id, out);
         }
@@ -445,7 +455,7 @@ impl Front for Insights {
     fn on_pause(&mut self, session: &SessionId, out: &mut Outbox) {
         if let Some(state) = self.sessions.get_mut(session).filter(|state| !state.is_catching_up())
         {
-            state.renderer.pause(&mut |message| out.say(message.get()));
+            state.renderer.pause(&mut |message| out.send(message.get()));
         }
     }
 
@@ -489,5 +499,5 @@ fn unnamed(failure: Failure) -> (Option<String>, Failure) {
 }
 
 fn say_error(session: Option<&str>, failure: &Failure, out: &mut Outbox) {
-    out.say(error(session, None, failure).get());
+    out.send(error(session, None, failure).get());
 }

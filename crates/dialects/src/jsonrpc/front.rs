@@ -20,7 +20,7 @@ use self::replies::{Replies, Ticket};
 use self::sessions::LookupReason;
 use self::watch::{FinishedRun, Watch};
 use super::wire::{self, Fault, Line, Message};
-use crate::front::{Ask, Front, Outbox, Reply};
+use crate::front::{Front, GatewayCall, GatewayReply, Outbox};
 
 /// How many calls may wait for a reply at once.
 const OPEN_CALLS: usize = 256;
@@ -130,11 +130,11 @@ impl JsonRpc {
                 self.calls.insert(call, PendingCall::Reply(ticket));
             }
             ClientCall::List { limit } => {
-                let call = out.ask(Ask::Sessions { limit });
+                let call = out.call(GatewayCall::Sessions { limit });
                 self.calls.insert(call, PendingCall::Reply(ticket));
             }
             ClientCall::Events { session, after, limit } => {
-                let call = out.ask(Ask::Events { session, after, limit });
+                let call = out.call(GatewayCall::Events { session, after, limit });
                 self.calls.insert(call, PendingCall::Reply(ticket));
             }
         }
@@ -175,7 +175,7 @@ impl JsonRpc {
                 let goes_on = !watch.is_ending();
                 if !self.is_shown(&id) {
                     self.watches.remove(&id);
-                    out.leave(&id);
+                    out.unfollow(&id);
                 }
                 if goes_on && self.ending.remove(&id) {
                     self.opened(&id, out);
@@ -227,36 +227,46 @@ impl Front for JsonRpc {
         refuse(Fault::invalid(message), out);
     }
 
-    fn on_reply(&mut self, call: Call, reply: Result<Reply, GatewayError>, out: &mut Outbox) {
+    fn on_reply(
+        &mut self,
+        call: Call,
+        reply: Result<GatewayReply, GatewayError>,
+        out: &mut Outbox,
+    ) {
         let Some(pending) = self.calls.remove(&call) else { return };
         let reply = match reply {
             Ok(reply) => reply,
             Err(error) => return self.failed(call, pending, error, out),
         };
         match (pending, reply) {
-            (PendingCall::Start(open, ticket), Reply::Started { session, after }) => {
+            (PendingCall::Start(open, ticket), GatewayReply::Started { session, after }) => {
                 self.started(call, &session, after, open, ticket, out);
             }
-            (PendingCall::Start(open, ticket), Reply::Session(session)) if open.key.is_some() => {
+            (PendingCall::Start(open, ticket), GatewayReply::Session(session))
+                if open.key.is_some() =>
+            {
                 self.started_before(&session, &open, ticket, out);
             }
-            (PendingCall::Lookup(_, wanted, ticket), Reply::Session(session)) => {
+            (PendingCall::Lookup(_, wanted, ticket), GatewayReply::Session(session)) => {
                 self.found(&session, wanted, ticket, out);
             }
-            (PendingCall::Prompt(id, _, ticket), Reply::Done(reply)) => {
+            (PendingCall::Prompt(id, _, ticket), GatewayReply::Done(reply)) => {
                 self.taken(call, &id, ticket, &reply, out);
             }
             // The end of the session is the reply.
             (PendingCall::Kill(_), _) => {}
             (PendingCall::Reply(ticket), reply) => {
-                let is_page = matches!(reply, Reply::Sessions(_) | Reply::Events { .. });
+                let is_page =
+                    matches!(reply, GatewayReply::Sessions(_) | GatewayReply::Events { .. });
                 let value = match reply {
-                    Reply::Done(value) => value,
-                    Reply::Sessions(sessions) => Json::of(&Sessions { sessions }),
-                    Reply::Events { events, next, resume } => {
+                    GatewayReply::Done(value) => value,
+                    GatewayReply::Sessions(sessions) => Json::of(&Sessions { sessions }),
+                    GatewayReply::Events { events, next, resume } => {
                         Json::of(&Page { events, next, resume })
                     }
-                    Reply::Started { session, .. } | Reply::Session(session) => Json::of(&session),
+                    GatewayReply::Started { session, .. } | GatewayReply::Session(session) => {
+                        Json::of(&session)
+                    }
                 };
                 let reply = match is_page && !self.replies.has_room(&ticket, value.get().len()) {
                     true => Err(overloaded("the replies of the batch are too long; ask again")),
@@ -304,5 +314,5 @@ fn overloaded(message: &str) -> GatewayError {
 
 /// Answers a message without a readable id.
 fn refuse(fault: Fault, out: &mut Outbox) {
-    out.say(wire::response(&Json::trusted("null"), &Err(fault)).get());
+    out.send(wire::response(&Json::trusted("null"), &Err(fault)).get());
 }

@@ -9,7 +9,7 @@ use agentwire_protocol::{
 };
 use serde::Deserialize;
 
-use crate::front::{Ask, Front, Look, Outbox, Reply};
+use crate::front::{Front, GatewayCall, GatewayQuery, GatewayReply, Outbox};
 
 #[derive(Debug, Default)]
 pub struct Unified {
@@ -81,12 +81,12 @@ impl Unified {
                 if profile == Profile::Core {
                     new.config.fail_at_limits();
                 }
-                (Ask::Start(Box::new(new)), ReplyAction::Follow(profile, None))
+                (GatewayCall::Start(Box::new(new)), ReplyAction::Follow(profile, None))
             }
             Command::Attach { after } => {
                 let FrameOptions { profile, .. } = aside(text).map_err(refused)?;
                 let session = named(session_id).map_err(refused)?;
-                (Ask::Session(session), ReplyAction::Follow(profile, Some(after)))
+                (GatewayCall::Session(session), ReplyAction::Follow(profile, Some(after)))
             }
             command @ (Command::Prompt(_)
             | Command::Interrupt { .. }
@@ -97,26 +97,26 @@ impl Unified {
             | Command::Query { .. }
             | Command::Rewind { .. }) => {
                 let session = named(session_id).map_err(refused)?;
-                (Ask::Command(session, command), ReplyAction::Reply)
+                (GatewayCall::Command(session, command), ReplyAction::Reply)
             }
         };
-        let call = out.ask(ask);
+        let call = out.call(ask);
         self.calls.insert(call, PendingCall { id, then });
         Ok(())
     }
 
     fn inquiry(&mut self, InquiryFrame { id, inquiry }: InquiryFrame, out: &mut Outbox) {
         let look = match inquiry {
-            Inquiry::List { live, after, limit } => Look::Sessions { live, after, limit },
-            Inquiry::Show(session) => Look::Session(session),
-            Inquiry::Requests(session) => Look::Requests(session),
+            Inquiry::List { live, after, limit } => GatewayQuery::Sessions { live, after, limit },
+            Inquiry::Show(session) => GatewayQuery::Session(session),
+            Inquiry::Requests(session) => GatewayQuery::Requests(session),
             Inquiry::Detach(session) => {
                 self.profiles.remove(&session);
-                out.leave(&session);
-                return out.say_json(&DoneFrame { id: &id, reply: Json::EMPTY });
+                out.unfollow(&session);
+                return out.send_json(&DoneFrame { id: &id, reply: Json::EMPTY });
             }
         };
-        let call = out.ask(Ask::Look(look));
+        let call = out.call(GatewayCall::Query(look));
         self.calls.insert(call, PendingCall { id, then: ReplyAction::Reply });
     }
 
@@ -138,7 +138,7 @@ impl Front for Unified {
                 details: Some(Json::of(&resume)),
                 ..GatewayError::new(ErrorCode::Conflict, "the log has no such events")
             };
-            out.say_json(&ErrorFrame { id: &None, error: &error });
+            out.send_json(&ErrorFrame { id: &None, error: &error });
         }
         out.follow(session, after);
     }
@@ -156,7 +156,7 @@ impl Front for Unified {
             Err(error) => Err(RefusedFrame { id: error.id, error: error.error }),
         };
         if let Err(RefusedFrame { id, error }) = taken {
-            out.say_json(&ErrorFrame { id: &id, error: &error });
+            out.send_json(&ErrorFrame { id: &id, error: &error });
         }
     }
 
@@ -165,39 +165,44 @@ impl Front for Unified {
         refuse(ErrorCode::InvalidMessage, &message, out);
     }
 
-    fn on_reply(&mut self, call: Call, reply: Result<Reply, GatewayError>, out: &mut Outbox) {
+    fn on_reply(
+        &mut self,
+        call: Call,
+        reply: Result<GatewayReply, GatewayError>,
+        out: &mut Outbox,
+    ) {
         let Some(PendingCall { id, then }) = self.calls.remove(&call) else { return };
         let reply = match reply {
             Ok(reply) => reply,
-            Err(error) => return out.say_json(&ErrorFrame { id: &id, error: &error }),
+            Err(error) => return out.send_json(&ErrorFrame { id: &id, error: &error }),
         };
         let say_session = |session: &SessionSummary, out: &mut Outbox| {
-            out.say_json(&DoneFrame { id: &id, reply: session });
+            out.send_json(&DoneFrame { id: &id, reply: session });
         };
         match (reply, then) {
-            (Reply::Started { session, after }, ReplyAction::Follow(profile, _)) => {
+            (GatewayReply::Started { session, after }, ReplyAction::Follow(profile, _)) => {
                 say_session(&session, out);
                 self.follow(&session.id, profile, after, out);
             }
-            (Reply::Session(session), ReplyAction::Follow(profile, after)) => {
+            (GatewayReply::Session(session), ReplyAction::Follow(profile, after)) => {
                 let (resume, after) = Resume::of(after.unwrap_or(0), session.last_seq);
                 let followed = session.id.clone();
                 let reply = Attached { session: *session, resume };
-                out.say_json(&DoneFrame { id: &id, reply });
+                out.send_json(&DoneFrame { id: &id, reply });
                 self.follow(&followed, profile, after, out);
             }
-            (Reply::Started { session, .. } | Reply::Session(session), _) => {
+            (GatewayReply::Started { session, .. } | GatewayReply::Session(session), _) => {
                 say_session(&session, out);
             }
-            (Reply::Done(value), _) => out.say_json(&DoneFrame { id: &id, reply: value }),
-            (Reply::Sessions(sessions), _) => {
-                out.say_json(&DoneFrame { id: &id, reply: sessions });
+            (GatewayReply::Done(value), _) => out.send_json(&DoneFrame { id: &id, reply: value }),
+            (GatewayReply::Sessions(sessions), _) => {
+                out.send_json(&DoneFrame { id: &id, reply: sessions });
             }
-            (Reply::Events { events, next, resume }, _) => {
+            (GatewayReply::Events { events, next, resume }, _) => {
                 let fields =
                     [("events", events), ("next", Json::of(&next)), ("resume", Json::of(&resume))];
                 let reply = BTreeMap::from(fields);
-                out.say_json(&DoneFrame { id: &id, reply });
+                out.send_json(&DoneFrame { id: &id, reply });
             }
         }
     }
@@ -207,12 +212,12 @@ impl Front for Unified {
             watched.shown += 1;
         }
         match self.profiles.get(session).copied().unwrap_or_default() {
-            Profile::Full => out.say(event),
+            Profile::Full => out.send(event),
             Profile::Core => {
                 let shown =
                     Event::from_json(event).ok().and_then(|event| Profile::Core.show(event));
                 if let Some(event) = shown {
-                    out.say_json(&event);
+                    out.send_json(&event);
                 }
             }
         }
@@ -231,7 +236,7 @@ impl Front for Unified {
     fn on_lost(&mut self, session: &SessionId, mut error: GatewayError, out: &mut Outbox) {
         self.profiles.remove(session);
         error.details = Some(Json::of(&BTreeMap::from([("sessionId", session)])));
-        out.say_json(&ErrorFrame { id: &None, error: &error });
+        out.send_json(&ErrorFrame { id: &None, error: &error });
     }
 
     fn on_end(&mut self, session: &SessionId, out: &mut Outbox) {
@@ -250,7 +255,7 @@ struct RefusedFrame {
 
 fn refuse(code: ErrorCode, message: &str, out: &mut Outbox) {
     let error = GatewayError::new(code, message);
-    out.say_json(&ErrorFrame { id: &None, error: &error });
+    out.send_json(&ErrorFrame { id: &None, error: &error });
 }
 
 fn aside(text: &str) -> Result<FrameOptions, GatewayError> {

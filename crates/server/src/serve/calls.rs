@@ -3,7 +3,7 @@
 use std::future::ready;
 use std::sync::Arc;
 
-use agentwire_dialects::front::{Look, Reply};
+use agentwire_dialects::front::{GatewayQuery, GatewayReply};
 use agentwire_protocol::{Call, ErrorCode, GatewayError, Json, NewSession, Profile, SessionId};
 use agentwire_sessions::budget::Share;
 use agentwire_sessions::hub::Begun;
@@ -16,7 +16,7 @@ use crate::read_budget::Held;
 pub(super) struct Answered {
     /// `None` for the pump's own commands.
     pub(super) call: Option<Call>,
-    pub(super) reply: Result<Reply, GatewayError>,
+    pub(super) reply: Result<GatewayReply, GatewayError>,
     pub(super) started: Option<SessionHandle>,
     /// The events that the call caused: up to this number in this session.
     pub(super) after: Option<(SessionId, u64)>,
@@ -39,7 +39,7 @@ pub(super) async fn command(
         reply => reply,
     };
     let after = Some((session, answer.last_seq));
-    Answered { call, reply: reply.map(Reply::Done), started: None, after, shares: None }
+    Answered { call, reply: reply.map(GatewayReply::Done), started: None, after, shares: None }
 }
 
 /// Answers for a session that does not run in this process.
@@ -51,7 +51,7 @@ pub(super) async fn unheard(
     refusal: GatewayError,
 ) -> Answered {
     let reply = hub.repeated(&session, message_id, refusal).await;
-    answered(call, reply.map(Reply::Done))
+    answered(call, reply.map(GatewayReply::Done))
 }
 
 pub(super) async fn start(
@@ -71,7 +71,7 @@ async fn begin(
     hub: &Hub,
     new: NewSession,
     share: Option<Arc<Share>>,
-) -> Result<(Reply, Option<SessionHandle>), GatewayError> {
+) -> Result<(GatewayReply, Option<SessionHandle>), GatewayError> {
     let after = match (&new.resume, new.fork) {
         (Some(id), false) => hub.summary(id).await?.last_seq,
         (Some(_), true) | (None, _) => 0,
@@ -79,37 +79,37 @@ async fn begin(
     match hub.begin(new, share).await? {
         Begun::Runs(handle) => {
             let session = Box::new(handle.summary());
-            Ok((Reply::Started { session, after }, Some(handle)))
+            Ok((GatewayReply::Started { session, after }, Some(handle)))
         }
         Begun::Before(id) => {
             let session = Box::new(hub.summary(&id).await?);
-            Ok((Reply::Started { session, after: 0 }, None))
+            Ok((GatewayReply::Started { session, after: 0 }, None))
         }
     }
 }
 
 /// The same information as over HTTP.
-pub(super) async fn look(hub: Hub, call: Call, look: Look) -> Answered {
+pub(super) async fn look(hub: Hub, call: Call, look: GatewayQuery) -> Answered {
     let seen = match look {
-        Look::Sessions { live, after, limit } => {
+        GatewayQuery::Sessions { live, after, limit } => {
             hub.page(live, after, limit).await.map(|seen| Json::of(&seen))
         }
-        Look::Session(id) => hub.details(&id).await.map(|seen| Json::of(&seen)),
-        Look::Requests(of) => hub.requests(of.as_ref()).await.map(|seen| Json::of(&seen)),
+        GatewayQuery::Session(id) => hub.details(&id).await.map(|seen| Json::of(&seen)),
+        GatewayQuery::Requests(of) => hub.requests(of.as_ref()).await.map(|seen| Json::of(&seen)),
     };
-    answered(call, seen.map(Reply::Done))
+    answered(call, seen.map(GatewayReply::Done))
 }
 
 pub(super) async fn session(hub: Hub, call: Call, id: SessionId) -> Answered {
     let summary = hub.summary(&id).await;
-    answered(call, summary.map(|summary| Reply::Session(Box::new(summary))))
+    answered(call, summary.map(|summary| GatewayReply::Session(Box::new(summary))))
 }
 
 /// Looks up a session; it must be one that this client started.
 pub(super) async fn own(hub: Hub, call: Call, id: SessionId, client: Option<Arc<str>>) -> Answered {
     let found = hub.record(&id).await.and_then(|record| {
         match client.is_some() && record.client.as_deref() == client.as_deref() {
-            true => Ok(Reply::Session(Box::new(record.summary))),
+            true => Ok(GatewayReply::Session(Box::new(record.summary))),
             false => Err(GatewayError::new(
                 ErrorCode::SessionNotFound,
                 format!("there is no session {id}"),
@@ -121,7 +121,7 @@ pub(super) async fn own(hub: Hub, call: Call, id: SessionId, client: Option<Arc<
 
 pub(super) async fn sessions(hub: Hub, call: Call, limit: usize) -> Answered {
     let filter = Filter { limit: Some(limit), ..Filter::default() };
-    answered(call, hub.sessions(filter).await.map(Reply::Sessions))
+    answered(call, hub.sessions(filter).await.map(GatewayReply::Sessions))
 }
 
 pub(super) async fn events(
@@ -136,13 +136,13 @@ pub(super) async fn events(
         Ok(Paged { page, next, resume, .. }) => {
             let (mut text, held) = page.into_parts();
             text.push(']');
-            let reply = Reply::Events { events: Json::trusted(text), next, resume };
+            let reply = GatewayReply::Events { events: Json::trusted(text), next, resume };
             Answered { shares: Some(held), ..answered(call, Ok(reply)) }
         }
         Err(error) => answered(call, Err(error)),
     }
 }
 
-fn answered(call: Call, reply: Result<Reply, GatewayError>) -> Answered {
+fn answered(call: Call, reply: Result<GatewayReply, GatewayError>) -> Answered {
     Answered { call: Some(call), reply, started: None, after: None, shares: None }
 }

@@ -12,7 +12,7 @@ use super::queries::{Method, ReportedInfo, say_result};
 use super::{Backend, PendingCall};
 use crate::backend::wire::{Code, Empty, Failure, RefusedAction, refuse, say};
 use crate::claude::render::{Options, Renderer};
-use crate::front::{Ask, Outbox};
+use crate::front::{GatewayCall, Outbox};
 
 /// How many operations may wait for a session that is being resumed.
 const WAITING_LIMIT: usize = 1024;
@@ -191,7 +191,7 @@ impl Backend {
             (SessionPhase::Ended, SessionOp::Send(prompt)) => {
                 state.phase = SessionPhase::Resuming;
                 let new = state.resumed(session, prompt.clone());
-                let call = out.ask(Ask::Start(Box::new(new)));
+                let call = out.call(GatewayCall::Start(Box::new(new)));
                 self.over.retain(|over| over != session);
                 self.calls
                     .insert(call, PendingCall::Resume { session: session.clone(), id, prompt });

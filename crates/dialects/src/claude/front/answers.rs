@@ -115,7 +115,7 @@ impl ClaudeFront {
         let Some(shown) = self.shown.remove(&*id) else { return };
         let ours = shown.is_answered && settled.by == SettledBy::Client;
         if !ours && self.flavour == Flavour::Control {
-            out.say_json(&json!({ "type": "control_cancel_request", "request_id": id }));
+            out.send_json(&json!({ "type": "control_cancel_request", "request_id": id }));
         }
     }
 

@@ -6,7 +6,7 @@ use super::session::{Session, hold};
 use super::{
     Code, FULL, Failure, Insights, PendingCall, Renderer, SESSION_LIMIT, SessionOp, say_error,
 };
-use crate::front::{Ask, Outbox};
+use crate::front::{GatewayCall, Outbox};
 
 /// How many sessions may be looked up at once.
 const FINDING_LIMIT: usize = 64;
@@ -26,7 +26,7 @@ impl Insights {
             let text = "too many sessions are being looked up; try again later";
             return Err(Failure::new(wanted.code(), text));
         }
-        let call = out.ask(Ask::Own(id.clone()));
+        let call = out.call(GatewayCall::Own(id.clone()));
         self.calls.insert(call, PendingCall::Find(id.clone()));
         self.finding.insert(id, [wanted].into());
         Ok(())
@@ -78,7 +78,7 @@ impl Insights {
     pub(super) fn caught_up(&mut self, id: &SessionId, seq: u64, out: &mut Outbox) {
         let Some(state) = self.sessions.get_mut(id) else { return };
         let Some((held, unanswerable)) = state.caught_up(seq) else { return };
-        state.renderer.pause(&mut |message| out.say(message.get()));
+        state.renderer.pause(&mut |message| out.send(message.get()));
         for request in unanswerable {
             self.refuse_request(id, request, out);
         }

@@ -11,7 +11,7 @@ use super::params::{Attach, ClientCall, Open};
 use super::replies::Ticket;
 use super::watch::Watch;
 use super::{JsonRpc, PendingCall};
-use crate::front::{Ask, Outbox};
+use crate::front::{GatewayCall, Outbox};
 use crate::jsonrpc::wire::Fault;
 
 /// Why a session is looked up.
@@ -72,7 +72,7 @@ impl JsonRpc {
             ..NewSession::of(agent)
         };
         new.config.fail_at_limits();
-        let call = out.ask(Ask::Start(Box::new(new)));
+        let call = out.call(GatewayCall::Start(Box::new(new)));
         self.calls.insert(call, PendingCall::Start(open, ticket));
     }
 
@@ -104,7 +104,7 @@ impl JsonRpc {
         ticket: Ticket,
         out: &mut Outbox,
     ) {
-        let call = out.ask(Ask::Session(id.clone()));
+        let call = out.call(GatewayCall::Session(id.clone()));
         self.opening.entry(id.clone()).or_default();
         self.calls.insert(call, PendingCall::Lookup(id, wanted, ticket));
     }
@@ -145,7 +145,7 @@ impl JsonRpc {
                     self.replies.give(ticket, Err(error), out);
                     if open.is_first && self.watches.get(id).is_some_and(Watch::is_idle) {
                         self.watches.remove(id);
-                        out.leave(id);
+                        out.unfollow(id);
                     }
                 } else {
                     if !self.is_shown(id) {

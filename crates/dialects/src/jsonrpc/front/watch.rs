@@ -159,7 +159,7 @@ impl Watch {
         let is_shown = event.seq > view.after;
         if is_shown && view.events {
             let event = Json::trusted(text);
-            out.say_json(&Notification::new("event", EventParams { session_id, event }));
+            out.send_json(&Notification::new("event", EventParams { session_id, event }));
         }
         let waits = event.seq > self.counted && !(self.turn.is_empty() && self.waiting.is_empty());
         let mut is_said = false;
@@ -174,7 +174,7 @@ impl Watch {
             }
             if is_shown && sort != LineKind::Other {
                 let message = Json::trusted(line);
-                out.say_json(&Notification::new("message", MessageParams { session_id, message }));
+                out.send_json(&Notification::new("message", MessageParams { session_id, message }));
             }
         });
         let say = |subtype, message, code| {
@@ -202,7 +202,7 @@ impl Watch {
                 client: settled.client.as_ref(),
                 reason: settled.reason.as_ref(),
             };
-            out.say_json(&Notification::new("request/settled", params));
+            out.send_json(&Notification::new("request/settled", params));
         } else if let EventKind::SessionStarted(started) = &event.kind {
             started.info.iter().for_each(|info| learn(&mut self.info, info));
         } else if let EventKind::StatusChanged(status) = &event.kind {
@@ -210,14 +210,14 @@ impl Watch {
             if let (Status::Warning, Some(message), true, false) =
                 (status.status, &status.message, is_shown, is_said)
             {
-                out.say_json(&say("warning", message, None));
+                out.send_json(&say("warning", message, None));
             }
         } else if let (EventKind::Error(error), true, false) = (&event.kind, is_shown, is_said) {
-            out.say_json(&say("error", &error.message, error.code.as_ref()));
+            out.send_json(&say("error", &error.message, error.code.as_ref()));
         } else if let (EventKind::SessionEnded(ended), true) = (&event.kind, is_shown) {
             let params =
                 EndedParams { session_id, reason: ended.reason, error: ended.error.as_ref() };
-            out.say_json(&Notification::new("session/ended", params));
+            out.send_json(&Notification::new("session/ended", params));
         }
     }
 
@@ -228,7 +228,7 @@ impl Watch {
             return;
         }
         for (_, request) in self.raised.drain(..) {
-            out.say(request.get());
+            out.send(request.get());
         }
     }
 
