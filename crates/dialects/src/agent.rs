@@ -253,11 +253,11 @@ pub struct Launch {
 
 /// One argument: its parts, joined.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Arg(pub Vec<Part>);
+pub struct Arg(pub Vec<ArgPart>);
 
 /// A part of an argument. The paths of files are known only when the process starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum ArgPart {
     Text(String),
     /// The path of the file with this name.
     File(String),
@@ -274,11 +274,11 @@ impl Arg {
     /// `{file:}` stand for paths.
     pub fn shown(&self) -> String {
         let parts = self.0.iter().map(|part| match part {
-            Part::Text(text) => text.clone(),
-            Part::File(name) => format!("{{file:{name}}}"),
-            Part::EscapedFile(name) => format!("{{escaped:{name}}}"),
-            Part::QuotedFile(name) => format!("{{quoted:{name}}}"),
-            Part::Directory => "{file:}".to_owned(),
+            ArgPart::Text(text) => text.clone(),
+            ArgPart::File(name) => format!("{{file:{name}}}"),
+            ArgPart::EscapedFile(name) => format!("{{escaped:{name}}}"),
+            ArgPart::QuotedFile(name) => format!("{{quoted:{name}}}"),
+            ArgPart::Directory => "{file:}".to_owned(),
         });
         parts.collect()
     }
@@ -286,7 +286,7 @@ impl Arg {
 
 impl<T: Into<String>> From<T> for Arg {
     fn from(text: T) -> Self {
-        Self(vec![Part::Text(text.into())])
+        Self(vec![ArgPart::Text(text.into())])
     }
 }
 
@@ -343,8 +343,8 @@ impl Launch {
 
     /// Adds `--flag=value` as one argument, where parts of the value are known only when the process
     /// starts.
-    pub fn option_of(&mut self, flag: &str, value: impl IntoIterator<Item = Part>) -> &mut Self {
-        let flag = Part::Text(format!("{flag}="));
+    pub fn option_of(&mut self, flag: &str, value: impl IntoIterator<Item = ArgPart>) -> &mut Self {
+        let flag = ArgPart::Text(format!("{flag}="));
         self.args.push(Arg(std::iter::once(flag).chain(value).collect()));
         self
     }

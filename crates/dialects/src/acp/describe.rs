@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 use super::modes::gateway_mode;
 use super::wire;
 use crate::describe::{
-    AgentTools, CallFacts, Class, Description, Fields, Form, Seen, ShellCommand, Shows, Tool,
-    Touches, file_address, has_scheme, shell_command, shown, shows_by_class, unsure, value,
+    AgentTools, CallFacts, CallTraits, Class, CommandForm, Description, Fields, ShellCommand, Tool,
+    TouchSource, Touches, file_address, has_scheme, shell_command, shown, shows_by_class, unsure,
+    value,
 };
 use paths::NamedFiles;
 pub(super) use paths::PATH;
@@ -73,7 +74,7 @@ struct ReportedCall<'f> {
 
 fn describe<'a>(facts: &CallFacts<'a>) -> Description<'a> {
     // The model may have written the title, and a title does not say where a command runs.
-    Description::of(facts, &[], |tool| look(facts, tool, |_| None))
+    Description::of(facts, &[], |tool| call_traits(facts, tool, |_| None))
 }
 
 fn own_mode(mode: &str) -> ApprovalMode {
@@ -81,11 +82,11 @@ fn own_mode(mode: &str) -> ApprovalMode {
 }
 
 /// Examines all of a call. `directory` returns where the title runs, if it is a command.
-pub(crate) fn look(
+pub(crate) fn call_traits(
     facts: &CallFacts<'_>,
     tool: Option<&'static Tool>,
     directory: fn(&Fields) -> Option<String>,
-) -> Seen {
+) -> CallTraits {
     let input = value(facts.input);
     let call = ReportedCall::of(input.as_ref(), facts.call_id);
     let (started, said) = (facts.kind.map(Class::of_kind), call.kind());
@@ -98,7 +99,7 @@ pub(crate) fn look(
     let class = tool.map_or(by_kind, |tool| tool.class);
     let shows = match (tool, by_kind) {
         (Some(tool), _) => tool.shows,
-        (None, Class::Read | Class::Search | Class::Edit | Class::Delete) => Shows::Guess,
+        (None, Class::Read | Class::Search | Class::Edit | Class::Delete) => TouchSource::Guess,
         (None, class) => shows_by_class(class),
     };
     let mut suspects = vec![class, by_kind];
@@ -110,7 +111,7 @@ pub(crate) fn look(
         && call.unknown().is_none();
     let command = || call.command(directory).map_or_else(|| shown(facts), Touches::Command);
     let touches = match (shows, &input) {
-        (Shows::Nothing, _) => {
+        (TouchSource::Nothing, _) => {
             let names_paths = call.names_paths(class);
             // Unless the tool is known by its name, only text is certain to touch nothing.
             let is_text = tool.is_some() || call.raw.is_none_or(paths::is_only_text);
@@ -130,7 +131,7 @@ pub(crate) fn look(
             }
             None => Touches::Unclear,
         },
-        (Shows::Guess, _) => call.files(class, true),
+        (TouchSource::Guess, _) => call.files(class, true),
         // Which fields name files is not certain, but a rule can deny the files that are found.
         (_, _) if names_files(class) => call.files(class, false),
         (_, _) => Touches::Unclear,
@@ -143,7 +144,7 @@ pub(crate) fn look(
     // No rule and no mode answers a question.
     let is_certain = is_certain || class == Class::Question;
     let class = if is_certain { class } else { Class::Unknown };
-    Seen { class, suspects, touches, is_named: true, ..Seen::default() }
+    CallTraits { class, suspects, touches, is_named: true, ..CallTraits::default() }
 }
 
 fn rank(class: Class) -> u8 {
@@ -334,7 +335,8 @@ impl<'f> ReportedCall<'f> {
             (None, None, Some(call)) => {
                 let text = call.get("title")?.as_str()?.to_owned();
                 let directory = directory(call);
-                let form = if directory.is_some() { Form::Shell } else { Form::Unsure };
+                let form =
+                    if directory.is_some() { CommandForm::Shell } else { CommandForm::Unsure };
                 ShellCommand { text, form, directory }
             }
             (None, None, None) => return None,
@@ -344,7 +346,7 @@ impl<'f> ReportedCall<'f> {
             match place.get("path").and_then(Value::as_str).and_then(plain) {
                 Some(path) if call.directory.is_none() => call.directory = Some(path),
                 Some(path) if call.directory.as_ref() == Some(&path) => {}
-                _ => call.form = Form::Unsure,
+                _ => call.form = CommandForm::Unsure,
             }
         }
         Some(call)

@@ -18,7 +18,7 @@ mod project;
 mod quirks;
 mod wire;
 
-pub(crate) use describe::{TOOLS, look};
+pub(crate) use describe::{TOOLS, call_traits};
 pub(crate) use modes::gateway_mode;
 pub use program::PROGRAM;
 pub use quirks::AgentQuirks;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::launch::toml;
 use super::{Driver, rules};
-use crate::agent::{Launch, Part};
+use crate::agent::{ArgPart, Launch};
 
 enum Endpoint<'c> {
     Command(&'c str),
@@ -48,7 +48,7 @@ pub(super) fn exec(config: &SessionConfig, launch: &mut Launch) -> Result<(), Ga
                 let rules =
                     rules.iter().map(|(key, value)| format!(", \"{key}\" = {}", toml(value)));
                 let end = format!("]{}}}", rules.collect::<String>());
-                vec![Part::Text(begin), Part::QuotedFile(file), Part::Text(end)]
+                vec![ArgPart::Text(begin), ArgPart::QuotedFile(file), ArgPart::Text(end)]
             }
             Endpoint::Address(url) if has_secrets(url) => {
                 let what = format!(
@@ -66,7 +66,7 @@ pub(super) fn exec(config: &SessionConfig, launch: &mut Launch) -> Result<(), Ga
                 }
                 rules.insert("url".to_owned(), json!(url));
                 rules.insert("env_http_headers".to_owned(), json!(named));
-                vec![Part::Text(format!("mcp_servers.{name}={}", toml(&Value::Object(rules))))]
+                vec![ArgPart::Text(format!("mcp_servers.{name}={}", toml(&Value::Object(rules))))]
             }
         };
         launch.option_of("--config", parts);

@@ -4,7 +4,7 @@ use agentwire_protocol::{AgentType, GatewayError, SandboxMode, SessionConfig};
 
 use super::{describe, overrides, project, rules};
 use crate::acp::{Acp, AgentQuirks, gateway_mode};
-use crate::agent::{Launch, Part};
+use crate::agent::{ArgPart, Launch};
 
 pub const OVER_ACP: Acp =
     Acp { agent: AgentType::Gemini, tools: &describe::TOOLS, quirks: Some(&QUIRKS) };
@@ -39,7 +39,7 @@ fn launch(config: &SessionConfig) -> Result<Launch, GatewayError> {
     launch.option("--approval-mode", mode(config.permission_mode.as_deref())?);
     let blocked = config.blocked_tools.as_deref().unwrap_or_default();
     launch.file(rules::FILE, rules::file(blocked));
-    launch.option_of("--policy", [Part::File(rules::FILE.to_owned())]);
+    launch.option_of("--policy", [ArgPart::File(rules::FILE.to_owned())]);
     if let Some(model) = &config.model {
         launch.option("--model", model);
     }

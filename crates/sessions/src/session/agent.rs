@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agentwire_dialects::agent::{AgentDialect, Arg, Launch, Part, Start, Stdin};
+use agentwire_dialects::agent::{AgentDialect, Arg, ArgPart, Launch, Start, Stdin};
 use agentwire_dialects::program;
 use agentwire_dialects::program::{DefaultCommand, Source};
 use agentwire_protocol::session::{McpServer, OnLimit};
@@ -92,8 +92,11 @@ impl Plan {
         self.check_guards(&config)?;
         let parts = launch.args.iter().flat_map(|arg| &arg.0);
         let mut texts = parts.filter_map(|part| match part {
-            Part::Text(text) => Some(text),
-            Part::File(_) | Part::EscapedFile(_) | Part::QuotedFile(_) | Part::Directory => None,
+            ArgPart::Text(text) => Some(text),
+            ArgPart::File(_)
+            | ArgPart::EscapedFile(_)
+            | ArgPart::QuotedFile(_)
+            | ArgPart::Directory => None,
         });
         if texts.any(|text| text.contains('\0')) {
             let message = "an argument of the agent must not contain a NUL byte";

@@ -11,7 +11,7 @@ use super::tool_content::TEXT_LIMIT;
 use super::tools::{ToolState, kind, name_in_id};
 use crate::describe::value;
 use crate::json::Value;
-use crate::tape::Unasked;
+use crate::tape::UnaskedCall;
 
 /// How many paths of a call are stored. A call with more is never treated as known.
 const PATHS_LIMIT: usize = 256;
@@ -170,8 +170,8 @@ impl ToolState {
     }
 
     /// The call, for the session to judge when it runs.
-    pub(super) fn unasked(&self, id: &str) -> Unasked {
-        Unasked {
+    pub(super) fn unasked(&self, id: &str) -> UnaskedCall {
+        UnaskedCall {
             tool_id: id.to_owned(),
             tool_name: self.is_named.then(|| self.name.clone()),
             kind: self.effects.kind(),

@@ -13,7 +13,7 @@ use crate::claude::guard::GUARD;
 use crate::claude::modes;
 use crate::claude::wire::ControlRequestBody;
 use crate::hooks::Output;
-use crate::tape::{Action, Judged, Out};
+use crate::tape::{Action, Out, ScreenedCall};
 
 /// How many calls may wait for the gateway; more are denied.
 const JUDGED_LIMIT: usize = 1024;
@@ -51,7 +51,7 @@ impl Translator {
         let call = call.map(str::to_owned);
         let tool_input = asked.input.and_then(|input| input.get("tool_input"));
         self.judged.push((id.clone(), call.clone()));
-        out.act(Action::Judge(Box::new(Judged {
+        out.act(Action::Judge(Box::new(ScreenedCall {
             request_id: id,
             tool_name: text("tool_name").map(Cow::into_owned),
             tool_use_id: call,

@@ -192,13 +192,13 @@ fn words(answer: &Json<'_>) -> String {
 }
 
 fn hook(agent: &str, ask: &PendingRequest, answer: Answer) -> Result<Response, GatewayError> {
-    Ok(match hooks::reply(agent, ask.name.as_deref(), answer)? {
-        hooks::Reply::Output(output) => {
+    Ok(match hooks::read_answer(agent, ask.name.as_deref(), answer)? {
+        hooks::HookAnswer::Output(output) => {
             // Claude treats an unknown word as no opinion, and runs the tool.
             hooks::Output::read(&output)?;
             Response::Success(output)
         }
-        hooks::Reply::Failure(reason) => Response::Error(reason),
+        hooks::HookAnswer::Failure(reason) => Response::Error(reason),
     })
 }
 

@@ -11,7 +11,7 @@ use super::tools::{ToolState, started};
 use super::{Translator, pick};
 use crate::digest::digest;
 use crate::json::Value;
-use crate::tape::{Agent, Out, Unasked};
+use crate::tape::{Agent, Out, UnaskedCall};
 
 /// How many different effects of one call are stored; later ones are judged immediately.
 const LIMIT: usize = 16;
@@ -19,7 +19,7 @@ const LIMIT: usize = 16;
 /// What one item says about its call.
 #[derive(Debug)]
 pub(super) struct CallEffect {
-    call: Unasked,
+    call: UnaskedCall,
     /// The command, the changes or the arguments, exactly.
     what: String,
     directory: Option<String>,
@@ -39,7 +39,7 @@ impl CallEffect {
             _ => String::new(),
         };
         let start = describe(kind, id, value, item);
-        let call = Unasked {
+        let call = UnaskedCall {
             tool_id: id.to_owned(),
             tool_name: Some(start.tool_name.to_string()),
             kind: start.kind,
@@ -76,7 +76,7 @@ impl CallEffect {
     }
 
     fn json(&self) -> Object {
-        let Unasked { tool_name, input, server, .. } = &self.call;
+        let UnaskedCall { tool_name, input, server, .. } = &self.call;
         let input: Option<Object> = input.as_ref().and_then(|input| input.read().ok());
         let fields =
             [("tool", json!(tool_name)), ("server", json!(server)), ("input", json!(input))];
