@@ -375,7 +375,7 @@ pub(crate) fn own_prompt(config: &SessionConfig) -> Option<&SystemPrompt> {
 }
 
 /// The prompt that replaces the agent's own.
-pub(crate) fn whole_prompt(config: &SessionConfig) -> Option<&str> {
+pub(crate) fn replacing_prompt(config: &SessionConfig) -> Option<&str> {
     match own_prompt(config)? {
         SystemPrompt::Text(text) => Some(text),
         SystemPrompt::Preset(_) => None,
@@ -400,7 +400,7 @@ pub(crate) fn mode_name(mode: ApprovalMode) -> &'static str {
 }
 
 /// Reports a change that the agent itself does not report. `model` is the model now set, if any.
-pub(crate) fn tell_change(change: &Configure, model: Option<&str>, out: &mut Out<'_>) {
+pub(crate) fn report_change(change: &Configure, model: Option<&str>, out: &mut Out<'_>) {
     if change.model.is_some() {
         let model = model.unwrap_or("default");
         out.emit(StatusChanged::new(Status::Model).message(Text::from(model)));
@@ -423,7 +423,7 @@ pub(crate) fn deny_overload(wire_id: &str, out: &mut Out<'_>) {
 }
 
 /// Reports that a queued prompt will not run.
-pub(crate) fn tell_cancelled(message_id: &str, out: &mut Out<'_>) {
+pub(crate) fn report_cancelled(message_id: &str, out: &mut Out<'_>) {
     let details = Json::of(&BTreeMap::from([("messageId", message_id)]));
     let status = StatusChanged::new(Status::Queue).message(Text::from("cancelled"));
     out.emit(status.details(details));

@@ -8,7 +8,7 @@ use agentwire_protocol::event::{
 };
 use agentwire_protocol::{MAIN_AGENT, Prompt, Text, TokenUsage};
 
-use crate::agent::tell_cancelled;
+use crate::agent::report_cancelled;
 use crate::tape::{Agent, Ending, Out};
 
 /// How many tool calls or requests may be open at once; further ones are not reported.
@@ -118,7 +118,7 @@ impl<T, R> Ledger<T, R> {
     /// Cancels the waiting prompts except for the first `kept`.
     pub(crate) fn cancel_prompts(&mut self, kept: usize, out: &mut Out<'_>) {
         for work in self.prompts.drain(kept.min(self.prompts.len())..) {
-            work.ids.iter().for_each(|id| tell_cancelled(&id.decode(), out));
+            work.ids.iter().for_each(|id| report_cancelled(&id.decode(), out));
         }
     }
 

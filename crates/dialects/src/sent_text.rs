@@ -27,9 +27,9 @@ fn digest(start: u64, text: &str) -> u64 {
 
 impl SentText {
     pub(crate) fn of(text: &str) -> Self {
-        let mut said = Self::default();
-        said.add(text);
-        said
+        let mut sent = Self::default();
+        sent.add(text);
+        sent
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -67,28 +67,28 @@ mod tests {
 
     #[test]
     fn the_rest_is_what_was_not_said() {
-        let mut said = SentText::default();
-        assert_eq!(said.rest_of("abc"), Some("abc"));
-        said.add("ä");
-        said.add("b");
-        assert_eq!(said.rest_of("äbc"), Some("c"));
-        assert_eq!(said.rest_of("äb"), Some(""));
-        assert_eq!(said.rest_of("ä"), Some(""));
-        assert_eq!(said.rest_of("äxc"), None);
-        assert_eq!(said.rest_of("ab"), None);
-        assert_eq!(said.rest_of("xé"), None);
-        assert_eq!(said.rest_of(""), None);
+        let mut sent = SentText::default();
+        assert_eq!(sent.rest_of("abc"), Some("abc"));
+        sent.add("ä");
+        sent.add("b");
+        assert_eq!(sent.rest_of("äbc"), Some("c"));
+        assert_eq!(sent.rest_of("äb"), Some(""));
+        assert_eq!(sent.rest_of("ä"), Some(""));
+        assert_eq!(sent.rest_of("äxc"), None);
+        assert_eq!(sent.rest_of("ab"), None);
+        assert_eq!(sent.rest_of("xé"), None);
+        assert_eq!(sent.rest_of(""), None);
     }
 
     #[test]
     fn long_texts_are_known_by_their_digest() {
-        let mut said = SentText::default();
-        (0..1000).for_each(|number| said.add(&format!("{number}ä ")));
+        let mut sent = SentText::default();
+        (0..1000).for_each(|number| sent.add(&format!("{number}ä ")));
         let whole: String = (0..1001).map(|number| format!("{number}ä ")).collect();
-        assert_eq!(said.rest_of(&whole), Some("1000ä "));
+        assert_eq!(sent.rest_of(&whole), Some("1000ä "));
         let all = whole.strip_suffix("1000ä ").unwrap();
-        assert_eq!(said.rest_of(all.trim_end()), Some(""));
-        assert_eq!(said.rest_of(&whole.replacen('0', "1", 1)), None);
-        assert!(said.tail.len() <= 2 * TAIL);
+        assert_eq!(sent.rest_of(all.trim_end()), Some(""));
+        assert_eq!(sent.rest_of(&whole.replacen('0', "1", 1)), None);
+        assert!(sent.tail.len() <= 2 * TAIL);
     }
 }

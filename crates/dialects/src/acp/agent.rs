@@ -220,7 +220,7 @@ impl Translator {
             (SentRequest::Prompt, None) => self.finish_turn(result, out),
             (SentRequest::Prompt, Some(failure)) => self.fail_prompt(&failure, out),
             (SentRequest::Setting { setting, value, shown, waiter }, None) => {
-                self.setting_taken(setting, (&value, shown), waiter, result, out);
+                self.setting_accepted(setting, (&value, shown), waiter, result, out);
             }
             (SentRequest::Query { method, call }, None) => {
                 if let Some(call) = call {
@@ -236,7 +236,7 @@ impl Translator {
             (SentRequest::Initialize | SentRequest::Open { .. }, Some(failure)) => {
                 let error = gateway_error(&failure);
                 out.emit(error_event(&failure));
-                let (_, name) = words(&failure);
+                let (_, name) = message_and_code(&failure);
                 self.refuse_opening(error, name.as_deref(), out);
             }
             (SentRequest::Setting { waiter, .. }, Some(failure)) => {
@@ -375,7 +375,7 @@ fn may_fail_a_prompt(code: i64) -> bool {
 }
 
 /// The failure's message, and the agent's name for it.
-fn words(failure: &Failure<'_>) -> (String, Option<String>) {
+fn message_and_code(failure: &Failure<'_>) -> (String, Option<String>) {
     let message = failure.message.as_deref().unwrap_or("an error without a message");
     let code = failure.code.map(|code| code.to_string());
     if let Some((message, status)) = quirks::api_error(message) {
@@ -389,7 +389,7 @@ fn words(failure: &Failure<'_>) -> (String, Option<String>) {
 }
 
 fn error_event<'d>(failure: &Failure<'d>) -> ErrorEvent<'d> {
-    let (message, code) = words(failure);
+    let (message, code) = message_and_code(failure);
     ErrorEvent {
         code: code.map(Text::from),
         details: failure.data.map(Value::json),
@@ -398,7 +398,7 @@ fn error_event<'d>(failure: &Failure<'d>) -> ErrorEvent<'d> {
 }
 
 fn gateway_error(failure: &Failure<'_>) -> GatewayError {
-    let (message, _) = words(failure);
+    let (message, _) = message_and_code(failure);
     let details = failure.data.map(|data| data.json().into_owned());
     GatewayError { details, ..GatewayError::new(ErrorCode::AgentFailed, message) }
 }

@@ -329,7 +329,7 @@ impl<'f> ReportedCall<'f> {
     }
 
     fn command(&self, directory: fn(&Fields) -> Option<String>) -> Option<ShellCommand> {
-        let mut call = match (self.raw, self.odd, self.call) {
+        let mut command = match (self.raw, self.odd, self.call) {
             (Some(raw), _, _) => shell_command(hints::command(raw)?, raw, &[])?,
             (None, Some(odd), _) => unsure(&hints::texts(odd)),
             (None, None, Some(call)) => {
@@ -344,12 +344,12 @@ impl<'f> ReportedCall<'f> {
         // A location next to a command is where it runs, or something that is not understood.
         for place in self.list("locations").chain(self.diffs()) {
             match place.get("path").and_then(Value::as_str).and_then(plain) {
-                Some(path) if call.directory.is_none() => call.directory = Some(path),
-                Some(path) if call.directory.as_ref() == Some(&path) => {}
-                _ => call.form = CommandForm::Unsure,
+                Some(path) if command.directory.is_none() => command.directory = Some(path),
+                Some(path) if command.directory.as_ref() == Some(&path) => {}
+                _ => command.form = CommandForm::Unsure,
             }
         }
-        Some(call)
+        Some(command)
     }
 }
 

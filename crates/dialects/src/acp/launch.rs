@@ -7,7 +7,7 @@ use agentwire_protocol::{ErrorCode, GatewayError, SandboxMode, SessionConfig};
 use serde_json::{Value as Object, json};
 
 use super::AgentQuirks;
-use crate::agent::{Launch, Start, further_prompt, has_native_options, refuse, whole_prompt};
+use crate::agent::{Launch, Start, further_prompt, has_native_options, refuse, replacing_prompt};
 
 pub(super) fn launch(
     start: &Start<'_>,
@@ -87,7 +87,7 @@ pub(super) fn session(
             return Err(GatewayError::unsupported(name, "the option additionalDirectories"));
         }
     }
-    let whole = whole_prompt(config).filter(|_| quirks.is_none());
+    let whole = replacing_prompt(config).filter(|_| quirks.is_none());
     if announces(SYSTEM_PROMPT) {
         let further = further_prompt(config).map(|text| json!({ "append": text }));
         if let Some(prompt) = whole.map(|text| json!(text)).or(further) {

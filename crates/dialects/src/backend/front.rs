@@ -17,9 +17,9 @@ use serde_json::json;
 
 use self::callbacks::Callbacks;
 use self::options::{Create, in_our_names};
-use self::queries::{Method, say_result};
+use self::queries::{Method, send_result};
 use self::session::{Session, SessionOp};
-use super::wire::{Code, Empty, Failure, Message, RefusedAction, message, refuse, say};
+use super::wire::{Code, Empty, Failure, Message, RefusedAction, message, refuse, send};
 use crate::claude::user_content;
 use crate::front::{Front, GatewayCall, GatewayReply, Outbox};
 use crate::program;
@@ -194,7 +194,7 @@ impl Backend {
     ) {
         self.sessions.insert(session.clone(), state);
         let payload = json!({ "sdk_session_id": session });
-        say("session.created", id, Some(session.as_str()), payload, out);
+        send("session.created", id, Some(session.as_str()), payload, out);
         out.follow(session, after);
     }
 
@@ -203,10 +203,10 @@ impl Backend {
         let Some(state) = self.sessions.get_mut(session) else { return };
         match kind {
             EventKind::SessionStarted(started) => {
-                started.info.into_iter().for_each(|info| state.known.learn(info));
+                started.info.into_iter().for_each(|info| state.known.update_info(info));
             }
             EventKind::StatusChanged(change) => {
-                change.info.into_iter().for_each(|info| state.known.learn(info));
+                change.info.into_iter().for_each(|info| state.known.update_info(info));
             }
             EventKind::SessionEnded(ended) if ended.reason == SessionEndReason::Failed => {
                 let words = ended.error.map_or("the agent failed".to_owned(), |e| e.to_string());
@@ -318,7 +318,7 @@ impl Front for Backend {
                 // `session.killed` follows after the session's last events.
                 SessionOp::Kill => {}
                 SessionOp::Interrupt => {
-                    say(
+                    send(
                         "session.interrupted",
                         id.as_deref(),
                         Some(session.as_str()),
@@ -328,7 +328,7 @@ impl Front for Backend {
                 }
                 SessionOp::Query(method, _) => {
                     let result = Ok(method.result(answer));
-                    say_result(id.as_deref(), session.as_str(), result, out);
+                    send_result(id.as_deref(), session.as_str(), result, out);
                 }
             },
             (Some(PendingCall::Op { session, id, op }), Err(error)) => {

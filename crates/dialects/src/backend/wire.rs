@@ -170,7 +170,7 @@ struct Frame<'f, T: Serialize> {
     payload: T,
 }
 
-pub(super) fn say(
+pub(super) fn send(
     kind: &'static str,
     id: Option<&str>,
     session_id: Option<&str>,
@@ -186,7 +186,7 @@ pub(super) fn refuse(
     failure: &Failure,
     out: &mut Outbox,
 ) {
-    say("error", id, session_id, failure, out);
+    send("error", id, session_id, failure, out);
 }
 
 #[derive(Serialize)]

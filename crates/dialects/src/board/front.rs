@@ -47,7 +47,7 @@ impl Watcher {
     }
 
     /// Asks for the session's state if there may be nothing more to show.
-    fn ask(&mut self, out: &mut Outbox) {
+    fn query_state(&mut self, out: &mut Outbox) {
         if !self.ends && self.board.rests() && self.agents.is_empty() && self.asked.is_none() {
             self.asked = Some(out.call(GatewayCall::Session(self.session.clone())));
         }
@@ -87,12 +87,14 @@ impl Front for Watcher {
                     BoardState::Running => {}
                     BoardState::Failed if waits => self.close(0, FAILED, out),
                     BoardState::Failed | BoardState::Done | BoardState::Cancelled => {
-                        self.close(0, OVER, out)
+                        self.close(0, OVER, out);
                     }
                 }
             }
             // Newer events were shown since: ask again. If events are still to come, they ask themselves.
-            Ok(GatewayReply::Session(session)) if session.last_seq < self.shown => self.ask(out),
+            Ok(GatewayReply::Session(session)) if session.last_seq < self.shown => {
+                self.query_state(out);
+            }
             Ok(_) => {}
             // The server closes the connection of a revoked token.
             Err(error) if error.code == ErrorCode::Unauthorized => {}
@@ -115,7 +117,7 @@ impl Front for Watcher {
     }
 
     fn on_pause(&mut self, _session: &SessionId, out: &mut Outbox) {
-        self.ask(out);
+        self.query_state(out);
     }
 
     fn on_end(&mut self, _session: &SessionId, out: &mut Outbox) {

@@ -62,7 +62,7 @@ impl<'v> MessageWriter<'v> {
         Self { event, count: 0, say }
     }
 
-    pub(super) fn tell(&mut self, kind: &'static str, payload: impl Serialize) {
+    pub(super) fn write(&mut self, kind: &'static str, payload: impl Serialize) {
         self.count += 1;
         let (session_id, timestamp) = (&*self.event.session_id, &*self.event.timestamp);
         let of = format!("board\n{session_id}\n{}\n{}", self.event.seq, self.count);
@@ -71,7 +71,7 @@ impl<'v> MessageWriter<'v> {
     }
 
     pub(super) fn log(&mut self, line: &str) {
-        self.tell("log", Line { line });
+        self.write("log", Line { line });
     }
 
     /// Sends each line separately, without its line end.

@@ -63,7 +63,7 @@ pub(super) struct Translator {
     /// Claude's own session id, as requested or as last reported.
     session_id: Option<String>,
     /// Tool calls that were reported, open or not.
-    told_tools: RecentIds,
+    reported_tools: RecentIds,
     /// The turn was interrupted, according to a message to the model.
     interrupted: bool,
     /// The error that the last message of this turn reported.
@@ -102,14 +102,14 @@ impl Translator {
             .map(str::to_owned),
             running_mode: {
                 let mode = setup.config.permission_mode.as_deref().unwrap_or(modes::ASKING);
-                if modes::is_kept(mode) { modes::ASKING } else { mode }.to_owned()
+                if modes::is_applied_by_gateway(mode) { modes::ASKING } else { mode }.to_owned()
             },
             claude,
             session_id: match (&setup.resume, setup.fork) {
                 (Some(id), false) => Some(id.clone()),
                 (Some(_), true) | (None, _) => setup.native_session_id.clone(),
             },
-            told_tools: RecentIds::default(),
+            reported_tools: RecentIds::default(),
             interrupted: false,
             error_code: None,
             ending: None,

@@ -155,7 +155,7 @@ impl ClaudeFront {
                 match stage {
                     Stage::Running(session) => self.prompt(&session, prompt, replay, out),
                     Stage::Waiting | Stage::Starting | Stage::Ended => {
-                        self.keep(EarlyMessage::Prompt(prompt, replay), bytes, out);
+                        self.hold_early(EarlyMessage::Prompt(prompt, replay), bytes, out);
                         self.start(out);
                     }
                 }
@@ -171,7 +171,7 @@ impl ClaudeFront {
                 ClientMessage::Control(control, _),
                 Stage::Waiting | Stage::Starting | Stage::Ended,
             ) => {
-                self.keep(EarlyMessage::Control(control), bytes, out);
+                self.hold_early(EarlyMessage::Control(control), bytes, out);
             }
             (ClientMessage::Answer(answer), _) => self.answer(answer, out),
             (ClientMessage::Nothing, _) => {}
@@ -179,7 +179,7 @@ impl ClaudeFront {
     }
 
     /// Holds what arrived before the session runs, if there is room.
-    fn keep(&mut self, early: EarlyMessage, bytes: usize, out: &mut Outbox) {
+    fn hold_early(&mut self, early: EarlyMessage, bytes: usize, out: &mut Outbox) {
         if self.early_bytes + bytes <= EARLY_BYTES {
             self.early_bytes += bytes;
             self.early.push_back(early);
@@ -198,10 +198,10 @@ impl ClaudeFront {
         if self.renderer.is_in_turn() && self.refusals.len() < REFUSALS {
             return self.refusals.push(why.to_owned());
         }
-        self.say_refusal(why, out);
+        self.send_refusal(why, out);
     }
 
-    fn say_refusal(&mut self, why: &str, out: &mut Outbox) {
+    fn send_refusal(&mut self, why: &str, out: &mut Outbox) {
         let new = &self.options.new;
         let session = match &self.stage {
             Stage::Running(session) => Some(session),
@@ -220,7 +220,7 @@ impl ClaudeFront {
         match initialize::apply(fields, &mut self.options.new.config) {
             Ok(flavour) => {
                 self.flavour = flavour;
-                self.keep(EarlyMessage::Control(control), bytes, out);
+                self.hold_early(EarlyMessage::Control(control), bytes, out);
                 self.start(out);
             }
             Err(error) => control::fail(&control.id, &error, out),
@@ -267,7 +267,7 @@ impl ClaudeFront {
         for early in std::mem::take(&mut self.early) {
             match early {
                 EarlyMessage::Prompt(prompt, replay) => {
-                    self.prompt(&session.id, prompt, replay, out)
+                    self.prompt(&session.id, prompt, replay, out);
                 }
                 EarlyMessage::Control(control) => self.control(&session.id, control, out),
             }
@@ -295,7 +295,7 @@ impl ClaudeFront {
         self.renderer.event(event, &mut |line| out.send(line));
         if !self.renderer.is_in_turn() {
             for why in std::mem::take(&mut self.refusals) {
-                self.say_refusal(&why, out);
+                self.send_refusal(&why, out);
             }
         }
         if let EventKind::RequestRaised(request) = &event.kind {
@@ -324,15 +324,15 @@ impl ClaudeFront {
 
     /// The agent reported what it is.
     fn told(&mut self, info: &AgentInfo<'_>, out: &mut Outbox) {
-        let keep = |kept: &mut Option<Json<'static>>, told: &Option<Json<'_>>| {
+        let hold_early = |kept: &mut Option<Json<'static>>, told: &Option<Json<'_>>| {
             if let Some(told) = told {
                 *kept = Some(told.clone().into_owned());
             }
         };
-        keep(&mut self.info.commands, &info.commands);
-        keep(&mut self.info.agents, &info.agents);
-        keep(&mut self.info.models, &info.models);
-        keep(&mut self.info.account, &info.account);
+        hold_early(&mut self.info.commands, &info.commands);
+        hold_early(&mut self.info.agents, &info.agents);
+        hold_early(&mut self.info.models, &info.models);
+        hold_early(&mut self.info.account, &info.account);
         if let Some(mode) = &info.mode {
             self.info.mode = Some(mode.clone().into_owned());
         }
@@ -365,7 +365,7 @@ impl Front for ClaudeFront {
             Ok(said) => self.take(said, line.len(), out),
             Err(UnreadableLine { why, is_prompt: true }) => self.refuse(&why, out),
             Err(UnreadableLine { why, is_prompt: false }) => {
-                control::fail(&control::id(line), &why, out)
+                control::fail(&control::id(line), &why, out);
             }
         }
     }
@@ -389,7 +389,7 @@ impl Front for ClaudeFront {
             (Some(PendingCall::Start), reply) => self.started(reply, out),
             (Some(PendingCall::Control(control)), reply) => self.replied(control, reply, out),
             (Some(PendingCall::Prompt(Some(message))), Ok(reply)) => {
-                self.replay(message, reply, out)
+                self.replay(message, reply, out);
             }
             (Some(PendingCall::Prompt(_)), Err(error)) => self.refuse(&error.message, out),
             (Some(PendingCall::Inquiry(of)), reply) => self.learned(of, reply, out),

@@ -22,8 +22,9 @@ const PROMPT_TOOL: &str = "--permission-prompt-tool";
 pub(super) fn check_prompt_tool(agent: &str, config: &SessionConfig) -> Result<(), GatewayError> {
     let is_it = |arg: &String| arg.split('=').next() == Some(PROMPT_TOOL);
     let has_rules = config.blocked_tools.as_ref().is_some_and(|rules| !rules.is_empty());
-    let is_kept = config.permission_mode.as_deref().is_some_and(modes::is_kept);
-    let held = has_rules || is_kept || config.approval_mode.is_some();
+    let is_applied_by_gateway =
+        config.permission_mode.as_deref().is_some_and(modes::is_applied_by_gateway);
+    let held = has_rules || is_applied_by_gateway || config.approval_mode.is_some();
     if !held || !config.native_args.iter().flatten().any(is_it) {
         return Ok(());
     }

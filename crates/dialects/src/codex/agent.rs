@@ -156,7 +156,7 @@ impl AgentTranslator for Translator {
         self.ledger.close_all(out, "the process ended");
         self.drop_waiting(out, failure, words, None);
         if self.driver == Driver::Exec && !begun {
-            self.never_begun(out, failure, words);
+            self.fail_unstarted(out, failure, words);
         }
         if let Some(error) = error {
             out.end(SessionEndReason::Failed, Some(Text::from(error)));
@@ -184,14 +184,14 @@ impl Translator {
     }
 
     /// From now on the session is that thread.
-    fn goes_on(&mut self, id: String) {
+    fn continue_thread(&mut self, id: String) {
         self.resume = Some(id);
         self.fork = false;
     }
 
     /// Fails the prompt of an exec process that ended before it reported its turn. Later prompts have their
     /// own processes.
-    fn never_begun(&mut self, out: &mut Out<'_>, failure: TurnFailure, error: &str) {
+    fn fail_unstarted(&mut self, out: &mut Out<'_>, failure: TurnFailure, error: &str) {
         let Some(prompt) = self.ledger.next_prompt() else { return };
         self.ledger.start_turn(out, Some(prompt), TurnOrigin::Prompt);
         self.ledger.fail_turn(out, failure, Text::from(error));

@@ -27,7 +27,7 @@ use agentwire_protocol::{AgentType, GatewayError, SessionConfig, Text};
 
 use crate::agent::{
     AgentDialect, AgentTranslator, Capabilities, Launch, PromptLimit, Setup, Start, TextUnit,
-    whole_prompt,
+    replacing_prompt,
 };
 use crate::describe::AgentTools;
 use crate::json::Value;
@@ -43,7 +43,7 @@ const SYSTEM_PROMPT: &str = "GEMINI_SYSTEM_MD";
 
 /// Replaces the program's own system prompt. Gemini has no way to append to it.
 pub(crate) fn system_prompt(config: &SessionConfig, launch: &mut Launch) {
-    if let Some(text) = whole_prompt(config) {
+    if let Some(text) = replacing_prompt(config) {
         launch.variable_file(SYSTEM_PROMPT, "system.md", text);
     }
 }

@@ -38,15 +38,15 @@ impl Agents {
             }
         };
         if self.all.len() >= LIMIT {
-            self.all.retain(|_, agent| !agent.is_over() || agent.label == "Main");
+            self.all.retain(|_, agent| !agent.has_ended() || agent.label == "Main");
         }
         let agent = Agent { label: label.clone(), children: 0, status: AgentState::New };
         self.all.insert(id.to_owned(), agent);
         label
     }
 
-    pub(super) fn is_over(&self, id: &str) -> bool {
-        self.all.get(id).is_some_and(Agent::is_over)
+    pub(super) fn has_ended(&self, id: &str) -> bool {
+        self.all.get(id).is_some_and(Agent::has_ended)
     }
 
     /// Returns whether the state changed.
@@ -57,7 +57,7 @@ impl Agents {
 }
 
 impl Agent {
-    fn is_over(&self) -> bool {
+    fn has_ended(&self) -> bool {
         matches!(self.status, AgentState::Completed | AgentState::Error)
     }
 }

@@ -293,7 +293,7 @@ impl Insights {
                 QueuedInput::Interrupt => self.interrupt(id, out),
             };
             if let Err(failure) = done {
-                say_error(Some(id.as_str()), &failure, out);
+                send_error(Some(id.as_str()), &failure, out);
             }
         }
     }
@@ -308,7 +308,7 @@ impl Insights {
     }
 
     fn refused(&mut self, asked: PendingCall, error: GatewayError, out: &mut Outbox) {
-        let is_over = matches!(error.code, ErrorCode::Conflict | ErrorCode::SessionNotFound);
+        let has_ended = matches!(error.code, ErrorCode::Conflict | ErrorCode::SessionNotFound);
         let (id, wanted) = match asked {
             PendingCall::Create { .. } => (None, Code::SessionCreateFailed),
             PendingCall::Find(id) => return self.not_found(&id, &error, out),
@@ -326,22 +326,22 @@ impl Insights {
                 let lost = waiting.iter().filter(|it| matches!(it, QueuedInput::Input(_))).count();
                 // The inputs that waited for it are lost with it; each gets an error.
                 let failure = Failure::of(Code::InputFailed, error.clone());
-                (0..lost).for_each(|_| say_error(Some(id.as_str()), &failure, out));
+                (0..lost).for_each(|_| send_error(Some(id.as_str()), &failure, out));
                 (Some(id), Code::InputFailed)
             }
             // The session ended before the input reached it: the input resumes it, after its last events.
-            PendingCall::Input { session, text } if is_over => {
+            PendingCall::Input { session, text } if has_ended => {
                 let Some(state) = self.living(&session) else { return };
                 if state.phase == SessionPhase::Running {
                     state.phase = SessionPhase::Ending;
                 }
                 if let Err(failure) = self.prompt(session.clone(), text, out) {
-                    say_error(Some(session.as_str()), &failure, out);
+                    send_error(Some(session.as_str()), &failure, out);
                 }
                 return;
             }
             PendingCall::Input { session, .. } => (Some(session), Code::InputFailed),
-            PendingCall::Interrupt(_) if is_over => return,
+            PendingCall::Interrupt(_) if has_ended => return,
             PendingCall::Interrupt(id) => (Some(id), Code::InterruptFailed),
             PendingCall::Mode(id, mode) => {
                 if let Some(session) = self.sessions.get_mut(&id) {
@@ -362,7 +362,7 @@ impl Insights {
                 }
                 (Some(id), code)
             }
-            PendingCall::Kill(id, _) if is_over => return drop(self.sessions.remove(&id)),
+            PendingCall::Kill(id, _) if has_ended => return drop(self.sessions.remove(&id)),
             PendingCall::Kill(id, phase) => {
                 if let Some(session) = self.sessions.get_mut(&id) {
                     session.phase = phase;
@@ -372,7 +372,7 @@ impl Insights {
             }
         };
         let id = id.as_ref().map(SessionId::as_str);
-        say_error(id, &Failure::of(wanted, error), out);
+        send_error(id, &Failure::of(wanted, error), out);
     }
 }
 
@@ -380,18 +380,18 @@ impl Front for Insights {
     fn on_line(&mut self, line: &[u8], out: &mut Outbox) {
         let Ok(text) = std::str::from_utf8(line) else {
             let failure = Failure::new(Code::InvalidJson, "the message is not UTF-8");
-            return say_error(None, &failure, out);
+            return send_error(None, &failure, out);
         };
         let done =
             Message::read(text).map_err(unnamed).and_then(|message| self.message(&message, out));
         if let Err((session, failure)) = done {
-            say_error(session.as_deref(), &failure, out);
+            send_error(session.as_deref(), &failure, out);
         }
     }
 
     fn on_overlong(&mut self, bytes: u64, out: &mut Outbox) {
         let text = format!("a message of {bytes} bytes is too long; nothing of it was accepted");
-        say_error(None, &Failure::invalid(text), out);
+        send_error(None, &Failure::invalid(text), out);
     }
 
     fn on_reply(
@@ -415,10 +415,10 @@ impl Front for Insights {
                 out.follow(&id, after);
             }
             (Some(PendingCall::Find(id)), Ok(GatewayReply::Session(summary))) => {
-                self.found(&id, &summary, out)
+                self.found(&id, &summary, out);
             }
             (Some(PendingCall::Resume(id, _)), Ok(GatewayReply::Started { .. })) => {
-                self.resumed(&id, out)
+                self.resumed(&id, out);
             }
             (Some(PendingCall::Kill(id, _)), Ok(_)) => drop(self.sessions.remove(&id)),
             (Some(PendingCall::Mode(id, mode)), Ok(_)) => {
@@ -471,7 +471,7 @@ impl Front for Insights {
         while let Some(waiting) = state.waiting.pop_front() {
             if let QueuedInput::Input(text) = waiting {
                 if let Err(failure) = self.prompt(session.clone(), text, out) {
-                    say_error(Some(session.as_str()), &failure, out);
+                    send_error(Some(session.as_str()), &failure, out);
                 }
                 return;
             }
@@ -482,7 +482,7 @@ impl Front for Insights {
         self.caught_up(session, u64::MAX, out);
         let Some(state) = self.sessions.get_mut(session) else { return };
         state.lose();
-        say_error(Some(session.as_str()), &Failure::new(Code::HandlerError, error.message), out);
+        send_error(Some(session.as_str()), &Failure::new(Code::HandlerError, error.message), out);
     }
 }
 
@@ -498,6 +498,6 @@ fn unnamed(failure: Failure) -> (Option<String>, Failure) {
     (None, failure)
 }
 
-fn say_error(session: Option<&str>, failure: &Failure, out: &mut Outbox) {
+fn send_error(session: Option<&str>, failure: &Failure, out: &mut Outbox) {
     out.send(error(session, None, failure).get());
 }

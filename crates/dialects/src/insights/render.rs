@@ -34,7 +34,7 @@ pub struct Renderer {
     agents: Agents,
     /// Calls without a result.
     tools: BTreeMap<String, OpenCall>,
-    asks: OpenRequests,
+    open_requests: OpenRequests,
     /// The `agent.completed` message of finished subagents whose call has no result yet.
     done: BTreeMap<String, Json<'static>>,
     model: Option<String>,
@@ -70,7 +70,7 @@ impl Renderer {
             task,
             agents: Agents::default(),
             tools: BTreeMap::new(),
-            asks: OpenRequests::default(),
+            open_requests: OpenRequests::default(),
             done: BTreeMap::new(),
             model: None,
             modes: Modes::default(),
@@ -96,9 +96,9 @@ impl Renderer {
         let agent = event.agent_id.decode();
         let agent = &*agent;
         match &event.kind {
-            EventKind::SessionStarted(started) => self.learn(started.info.as_ref()),
+            EventKind::SessionStarted(started) => self.update_info(started.info.as_ref()),
             EventKind::StatusChanged(change) => {
-                self.learn(change.info.as_ref());
+                self.update_info(change.info.as_ref());
                 let value = change.message.as_ref().map(Text::decode);
                 match (change.status, value) {
                     (Status::Mode, Some(mode)) if agent == MAIN_AGENT => {
@@ -125,16 +125,16 @@ impl Renderer {
                     (None, Some(error)) => error.to_string(),
                     (None, None) => String::new(),
                 };
-                self.tool_over(agent, &tool.tool_id.decode(), &text, !tool.success, say);
+                self.tool_ended(agent, &tool.tool_id.decode(), &text, !tool.success, say);
             }
             EventKind::ToolFailed(tool) => {
-                self.tool_over(agent, &tool.tool_id.decode(), &tool.error.decode(), true, say);
+                self.tool_ended(agent, &tool.tool_id.decode(), &tool.error.decode(), true, say);
             }
             EventKind::AgentSpawned(spawned) => self.spawned(agent, event, spawned, say),
             EventKind::AgentFinished(finished) => self.finished(agent, finished, say),
             EventKind::RequestRaised(request) => return self.raised(agent, request),
             EventKind::RequestSettled(settled) => {
-                if self.asks.settled(&settled.request_id.decode()) {
+                if self.open_requests.settled(&settled.request_id.decode()) {
                     self.restate(agent, say);
                 }
             }
@@ -146,7 +146,7 @@ impl Renderer {
             EventKind::Error(failed) if failed.will_retry != Some(true) => {
                 self.failed(Some(agent), &failed.message.decode(), say);
             }
-            EventKind::SessionEnded(ended) => self.over(ended, say),
+            EventKind::SessionEnded(ended) => self.session_ended(ended, say),
             EventKind::Error(_)
             | EventKind::ToolProgress(_)
             | EventKind::FileChanged(_)
@@ -169,10 +169,10 @@ impl Renderer {
     }
 
     fn ask(&mut self, is_recorded: bool, say: Say<'_>) {
-        for raised in self.asks.take_raised() {
-            self.asks.wait(&raised);
+        for raised in self.open_requests.take_raised() {
+            self.open_requests.wait(&raised);
             self.restate(&raised.agent, say);
-            self.asks.ask(&self.session, raised, is_recorded, say);
+            self.open_requests.ask(&self.session, raised, is_recorded, say);
         }
     }
 
@@ -185,23 +185,23 @@ impl Renderer {
             }
         };
         let request = request.clone().into_owned();
-        self.asks.raise(UnshownRequest { agent: agent.to_owned(), request, tool });
+        self.open_requests.raise(UnshownRequest { agent: agent.to_owned(), request, tool });
         None
     }
 
     /// Whether that permission is open. It is answered once.
     pub(super) fn permission(&mut self, id: &str) -> bool {
-        self.asks.permission(id)
+        self.open_requests.permission(id)
     }
 
     /// Answers the question that the agent waits for, if there is one.
     pub(super) fn answer(&mut self, agent: Option<&str>, text: &str) -> Option<AnswerProgress> {
-        self.asks.answer(&self.session, agent, text)
+        self.open_requests.answer(&self.session, agent, text)
     }
 
     /// The answer was not accepted: it may be given again.
     pub(super) fn reopen(&mut self, request: &str) {
-        self.asks.reopen(request);
+        self.open_requests.reopen(request);
     }
 
     pub(super) fn modes(&mut self) -> &mut Modes {
@@ -213,12 +213,12 @@ impl Renderer {
         say(frame("permission_mode.changed", payload));
     }
 
-    fn learn(&mut self, info: Option<&AgentInfo<'_>>) {
+    fn update_info(&mut self, info: Option<&AgentInfo<'_>>) {
         let Some(info) = info else { return };
         if let Some(model) = &info.model {
             self.model = Some(model.to_string());
         }
-        info.mode.iter().for_each(|mode| self.modes.learn(&mode.decode()));
+        info.mode.iter().for_each(|mode| self.modes.update_info(&mode.decode()));
     }
 
     fn spawn(&mut self, id: &str, parent: Option<&str>, task: Option<&str>, say: Say<'_>) {
@@ -322,7 +322,7 @@ impl Renderer {
         .as_claude()
     }
 
-    fn tool_over(&mut self, agent: &str, id: &str, result: &str, is_error: bool, say: Say<'_>) {
+    fn tool_ended(&mut self, agent: &str, id: &str, result: &str, is_error: bool, say: Say<'_>) {
         let payload = ToolResult {
             session_id: &self.session,
             agent_id: agent,
@@ -340,14 +340,14 @@ impl Renderer {
 
     /// Reports what a working agent waits for.
     fn restate(&mut self, agent: &str, say: Say<'_>) {
-        let state = if self.asks.waits(agent) {
+        let state = if self.open_requests.waits(agent) {
             AgentState::WaitingUser
         } else if self.tools.values().any(|called| called.agent == agent) {
             AgentState::WaitingTool
         } else {
             AgentState::Working
         };
-        if !self.agents.is_over(agent) {
+        if !self.agents.has_ended(agent) {
             self.status(agent, state, say);
         }
     }
@@ -369,7 +369,7 @@ impl Renderer {
 
     fn turn_completed(&mut self, turn: &TurnCompleted<'_>, say: Say<'_>) {
         self.spent.turn(&turn.usage, turn.cost_usd, &turn.models, self.model.as_deref());
-        self.turn_over(AgentState::Completed, say);
+        self.turn_ended(AgentState::Completed, say);
     }
 
     fn turn_failed(&mut self, turn: &TurnFailed<'_>, say: Say<'_>) {
@@ -377,11 +377,11 @@ impl Renderer {
         self.spent.turn(&usage, turn.cost_usd, &turn.models, self.model.as_deref());
         // A client that interrupts does not want an error.
         if turn.reason == TurnFailure::Interrupted {
-            return self.turn_over(AgentState::Completed, say);
+            return self.turn_ended(AgentState::Completed, say);
         }
         self.failed(Some(MAIN_AGENT), &turn.error.decode(), say);
         self.is_dead = turn.reason == TurnFailure::Died;
-        self.turn_over(AgentState::Error, say);
+        self.turn_ended(AgentState::Error, say);
     }
 
     /// A turn is about to run.
@@ -393,7 +393,7 @@ impl Renderer {
     }
 
     /// The session has ended. A turn that never started ends with it.
-    fn over(&mut self, ended: &SessionEnded<'_>, say: Say<'_>) {
+    fn session_ended(&mut self, ended: &SessionEnded<'_>, say: Say<'_>) {
         let is_failed = match ended.reason {
             SessionEndReason::Failed | SessionEndReason::Timeout => true,
             SessionEndReason::Completed | SessionEndReason::Cancelled => false,
@@ -403,11 +403,11 @@ impl Renderer {
             self.failed(None, message.as_deref().unwrap_or("the agent failed"), say);
         }
         if self.is_running {
-            self.turn_over(if is_failed { AgentState::Error } else { AgentState::Completed }, say);
+            self.turn_ended(if is_failed { AgentState::Error } else { AgentState::Completed }, say);
         }
     }
 
-    fn turn_over(&mut self, state: AgentState, say: Say<'_>) {
+    fn turn_ended(&mut self, state: AgentState, say: Say<'_>) {
         self.is_running = false;
         self.status(MAIN_AGENT, state, say);
         let total_usage = self.spent.total();

@@ -185,7 +185,7 @@ impl JsonRpc {
     }
 
     /// Nothing more comes from that session.
-    fn over(&mut self, id: &SessionId, finished: Vec<FinishedRun>, out: &mut Outbox) {
+    fn session_ended(&mut self, id: &SessionId, finished: Vec<FinishedRun>, out: &mut Outbox) {
         for (ticket, outcome) in finished {
             self.replies.give(ticket, outcome, out);
         }
@@ -251,7 +251,7 @@ impl Front for JsonRpc {
                 self.found(&session, wanted, ticket, out);
             }
             (PendingCall::Prompt(id, _, ticket), GatewayReply::Done(reply)) => {
-                self.taken(call, &id, ticket, &reply, out);
+                self.prompt_accepted(call, &id, ticket, &reply, out);
             }
             // The end of the session is the reply.
             (PendingCall::Kill(_), _) => {}
@@ -297,13 +297,13 @@ impl Front for JsonRpc {
 
     fn on_end(&mut self, session: &SessionId, out: &mut Outbox) {
         if let Some(watch) = self.watches.remove(session) {
-            self.over(session, watch.end(), out);
+            self.session_ended(session, watch.end(), out);
         }
     }
 
     fn on_lost(&mut self, session: &SessionId, error: GatewayError, out: &mut Outbox) {
         if let Some(watch) = self.watches.remove(session) {
-            self.over(session, watch.lost(&error), out);
+            self.session_ended(session, watch.lost(&error), out);
         }
     }
 }

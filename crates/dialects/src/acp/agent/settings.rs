@@ -114,7 +114,7 @@ impl Translator {
         self.send(method, &params, SentRequest::Setting { setting, value, shown, waiter }, out)
     }
 
-    pub(super) fn setting_taken(
+    pub(super) fn setting_accepted(
         &mut self,
         setting: Setting,
         (value, shown): (&str, Option<String>),

@@ -53,7 +53,7 @@ impl SubAgents {
         Some(Agent::sub(agent.id.clone(), agent.parent.clone()))
     }
 
-    fn take_waiting(&mut self, call: &str) -> bool {
+    fn remove_waiting(&mut self, call: &str) -> bool {
         let at = self.waiting.iter().position(|waiting| waiting == call);
         at.map(|at| self.waiting.remove(at)).is_some()
     }
@@ -73,7 +73,7 @@ impl Translator {
             return agent;
         }
         let parent = self.owner(Some(id));
-        self.tell_spawned(id, &parent.id.to_string(), AgentSpawned::default(), out);
+        self.report_spawned(id, &parent.id.to_string(), AgentSpawned::default(), out);
         Agent::sub(id.to_owned(), parent.id)
     }
 
@@ -116,7 +116,7 @@ impl Translator {
             prompt: Option<String>,
             run_in_background: Option<bool>,
         }
-        if !self.agents.take_waiting(call) {
+        if !self.agents.remove_waiting(call) {
             return;
         }
         let Some(tool) = self.ledger.tool(call) else { return };
@@ -131,10 +131,10 @@ impl Translator {
             native_id: None,
             background: input.run_in_background,
         };
-        self.tell_spawned(call, &parent, spawned, out);
+        self.report_spawned(call, &parent, spawned, out);
     }
 
-    fn tell_spawned(
+    fn report_spawned(
         &mut self,
         id: &str,
         parent: &str,
@@ -195,7 +195,7 @@ impl Translator {
 
     /// The call did not run, or was cut off, and its subagent with it.
     pub(super) fn cut_agent(&mut self, id: &str, out: &mut Out<'_>) {
-        self.agents.take_waiting(id);
+        self.agents.remove_waiting(id);
         let finished = AgentFinished {
             outcome: AgentOutcome::Cancelled,
             result: None,

@@ -73,7 +73,7 @@ impl Translator {
         }
         let is_told = self.block.is_some() || (out.is_recording() && !self.ledger.turn_is_open());
         self.in_turn(out);
-        if self.hold(&id, call, is_first, out) {
+        if self.wait_for_arguments(&id, call, is_first, out) {
             if !is_told {
                 out.emit(Other::named("toolCallPending"));
             }
@@ -102,7 +102,13 @@ impl Translator {
     /// An agent may report a call as soon as the model starts it, and its arguments only with the next
     /// update (fixture edge-late-arguments). Such a call is held until then, or until something arrives
     /// that comes after it. Returns `true` if it is held now.
-    fn hold(&mut self, id: &str, call: &ToolCall<'_>, is_first: bool, out: &mut Out<'_>) -> bool {
+    fn wait_for_arguments(
+        &mut self,
+        id: &str,
+        call: &ToolCall<'_>,
+        is_first: bool,
+        out: &mut Out<'_>,
+    ) -> bool {
         let is_known =
             self.ledger.tool(id).is_some() || self.waiting_calls.iter().any(|call| call.id == id);
         let is_pending = match call.status.as_deref() {
@@ -120,14 +126,14 @@ impl Translator {
         }
         self.close_block(out);
         if self.waiting_calls.len() >= WAITING_LIMIT {
-            self.start_held(out);
+            self.start_waiting(out);
         }
         self.waiting_calls.push(WaitingCall { id: id.to_owned(), details });
         true
     }
 
     /// Starts the held calls, because nothing more can be waited for.
-    pub(super) fn start_held(&mut self, out: &mut Out<'_>) {
+    pub(super) fn start_waiting(&mut self, out: &mut Out<'_>) {
         for WaitingCall { id, mut details } in std::mem::take(&mut self.waiting_calls) {
             self.start(&id, &mut details, out);
             self.describe(&id, details.content, out);

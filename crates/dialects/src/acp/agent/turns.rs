@@ -10,8 +10,8 @@ use serde_json::json;
 
 use super::super::wire::{self, Failure, PromptResult, Quota, Tokens};
 use super::handshake::Stage;
-use super::{SentRequest, Translator, words};
-use crate::agent::tell_cancelled;
+use super::{SentRequest, Translator, message_and_code};
+use crate::agent::report_cancelled;
 use crate::json::Value;
 use crate::ledger::{TurnInput, completed_turn, failed_turn};
 use crate::tape::{Agent, Out};
@@ -37,7 +37,7 @@ impl Translator {
             return Err(error.clone());
         }
         let is_known = !matches!(self.stage, Stage::Starting);
-        if is_known && !prompt.images.is_empty() && !self.takes_images() {
+        if is_known && !prompt.images.is_empty() && !self.accepts_images() {
             return Err(GatewayError::unsupported(self.name(), "images in a prompt"));
         }
         let waiting: usize = self.queue.iter().chain([prompt]).map(size).sum();
@@ -54,7 +54,7 @@ impl Translator {
         Ok(())
     }
 
-    fn takes_images(&self) -> bool {
+    fn accepts_images(&self) -> bool {
         self.announces("promptCapabilities.image")
     }
 
@@ -71,7 +71,7 @@ impl Translator {
             }
             self.advance(out);
             self.ledger.start_turn(out, Some(TurnInput::from(&prompt)), TurnOrigin::Prompt);
-            let sent = if prompt.images.is_empty() || self.takes_images() {
+            let sent = if prompt.images.is_empty() || self.accepts_images() {
                 let params = json!({ "sessionId": self.session, "prompt": content(&prompt) });
                 self.send("session/prompt", &params, SentRequest::Prompt, out)
             } else {
@@ -113,7 +113,7 @@ impl Translator {
 
     pub(super) fn cancel_queue(&mut self, out: &mut Out<'_>) {
         for prompt in std::mem::take(&mut self.queue) {
-            prompt.message_id.iter().for_each(|id| tell_cancelled(id, out));
+            prompt.message_id.iter().for_each(|id| report_cancelled(id, out));
         }
     }
 
@@ -178,7 +178,7 @@ impl Translator {
 
     pub(super) fn fail_prompt(&mut self, failure: &Failure<'_>, out: &mut Out<'_>) {
         const REQUEST_CANCELLED: i64 = -32800;
-        let (error, error_type) = words(failure);
+        let (error, error_type) = message_and_code(failure);
         if let Some(data) = failure.data {
             data.carried();
         }
@@ -242,7 +242,7 @@ impl Translator {
     /// comes after them.
     pub(super) fn advance(&mut self, out: &mut Out<'_>) {
         self.close_block(out);
-        self.start_held(out);
+        self.start_waiting(out);
     }
 
     pub(super) fn close_block(&mut self, out: &mut Out<'_>) {

@@ -10,7 +10,7 @@ use agentwire_protocol::{Json, RequestId, SessionId, Settlement, Text};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::backend::wire::{Code, Failure, refuse, say};
+use crate::backend::wire::{Code, Failure, refuse, send};
 use crate::claude::permission;
 use crate::front::Outbox;
 use crate::hooks;
@@ -33,7 +33,7 @@ struct Callback {
     request: RequestId,
     form: AnswerForm,
     /// Not sent yet: a rule may settle the request before the client sees it.
-    untold: Option<Payload>,
+    unsent: Option<Payload>,
     /// An answer was sent to the session and is not confirmed yet.
     is_answered: bool,
 }
@@ -159,8 +159,8 @@ impl Callbacks {
         };
         self.last += 1;
         let session = session.clone();
-        let untold = Some(payload);
-        let callback = Callback { session, request: id, form, untold, is_answered: false };
+        let unsent = Some(payload);
+        let callback = Callback { session, request: id, form, unsent, is_answered: false };
         self.open.insert(self.last, callback);
         true
     }
@@ -169,8 +169,14 @@ impl Callbacks {
     pub(super) fn tell(&mut self, session: &SessionId, out: &mut Outbox) {
         let open = self.open.iter_mut().filter(|(_, callback)| callback.session == *session);
         for (number, callback) in open {
-            if let Some(payload) = callback.untold.take() {
-                say("callback.request", Some(&name(*number)), Some(session.as_str()), payload, out);
+            if let Some(payload) = callback.unsent.take() {
+                send(
+                    "callback.request",
+                    Some(&name(*number)),
+                    Some(session.as_str()),
+                    payload,
+                    out,
+                );
             }
         }
     }
@@ -187,7 +193,7 @@ impl Callbacks {
             |callback: &Callback| callback.session == *session && callback.request.as_str() == id;
         let found = self.open.iter().find(|(_, callback)| is_it(callback));
         let Some(number) = found.map(|(number, _)| *number) else { return };
-        let is_told = self.open.remove(&number).is_some_and(|callback| callback.untold.is_none());
+        let is_told = self.open.remove(&number).is_some_and(|callback| callback.unsent.is_none());
         let reason = settled.reason.as_ref().map(Text::decode).unwrap_or_default();
         let how = format!("{} by {}", settled.outcome.as_str(), settled.by.as_str());
         if is_told && settled.by == SettledBy::Gateway && reason.starts_with(UNANSWERED) {

@@ -8,9 +8,9 @@ use agentwire_protocol::{
 
 use serde_json::json;
 
-use super::queries::{Method, ReportedInfo, say_result};
+use super::queries::{Method, ReportedInfo, send_result};
 use super::{Backend, PendingCall};
-use crate::backend::wire::{Code, Empty, Failure, RefusedAction, refuse, say};
+use crate::backend::wire::{Code, Empty, Failure, RefusedAction, refuse, send};
 use crate::claude::render::{Options, Renderer};
 use crate::front::{GatewayCall, Outbox};
 
@@ -116,11 +116,11 @@ impl Session {
             "uuid": uuid,
             "isReplay": true,
         });
-        say("sdk.message", None, Some(session.as_str()), message, out);
+        send("sdk.message", None, Some(session.as_str()), message, out);
     }
 
     /// Sends what the agent reported earlier if it cannot be asked now, else why the call failed.
-    fn say_known(
+    fn send_known(
         &self,
         session: &SessionId,
         id: Option<&str>,
@@ -129,7 +129,7 @@ impl Session {
         out: &mut Outbox,
     ) {
         let known = self.known.answer(method, error).map(|known| method.result(known));
-        say_result(id, session.as_str(), known.ok_or(error.message.as_str()), out);
+        send_result(id, session.as_str(), known.ok_or(error.message.as_str()), out);
     }
 
     /// A start that resumes the session. The log stores the rest of its config.
@@ -162,7 +162,7 @@ impl Backend {
                 let command = match op.command() {
                     Ok(command) => command,
                     Err(text) => {
-                        say_result(id.as_deref(), session.as_str(), Err(&text), out);
+                        send_result(id.as_deref(), session.as_str(), Err(&text), out);
                         return Ok(());
                     }
                 };
@@ -178,7 +178,7 @@ impl Backend {
                 return Err(Failure::new(Code::SdkError, text));
             }
             (SessionPhase::Ending | SessionPhase::Resuming, op) => {
-                state.waiting.push_back((id, op))
+                state.waiting.push_back((id, op));
             }
             (SessionPhase::Killed, SessionOp::Kill) => state.killers.push(id),
             (
@@ -197,18 +197,18 @@ impl Backend {
                     .insert(call, PendingCall::Resume { session: session.clone(), id, prompt });
             }
             (SessionPhase::Ended, SessionOp::Interrupt) => {
-                say("session.interrupted", id.as_deref(), Some(session.as_str()), Empty {}, out);
+                send("session.interrupted", id.as_deref(), Some(session.as_str()), Empty {}, out);
             }
             (SessionPhase::Ended, SessionOp::Kill) => {
                 self.sessions.remove(session);
                 self.over.retain(|over| over != session);
-                say("session.killed", id.as_deref(), Some(session.as_str()), Empty {}, out);
+                send("session.killed", id.as_deref(), Some(session.as_str()), Empty {}, out);
             }
             (SessionPhase::Ended, SessionOp::Query(method, _)) => {
                 let text = "the agent is not running and has not reported this before; session.send resumes \
                             with the session";
                 let error = GatewayError::new(ErrorCode::Conflict, text);
-                state.say_known(session, id.as_deref(), method, &error, out);
+                state.send_known(session, id.as_deref(), method, &error, out);
             }
         }
         Ok(())
@@ -240,7 +240,7 @@ impl Backend {
         let killers = std::mem::take(&mut state.killers);
         self.sessions.remove(session);
         for id in killers {
-            say("session.killed", id.as_deref(), Some(session.as_str()), Empty {}, out);
+            send("session.killed", id.as_deref(), Some(session.as_str()), Empty {}, out);
         }
     }
 
@@ -279,7 +279,7 @@ impl Backend {
                 self.try_to(session, id, op, out);
             }
             SessionOp::Interrupt if is_over => {
-                say("session.interrupted", id, name, Empty {}, out);
+                send("session.interrupted", id, name, Empty {}, out);
             }
             SessionOp::Kill if is_over => {}
             SessionOp::Kill => {
@@ -293,8 +293,8 @@ impl Backend {
                 }
             }
             SessionOp::Query(method, _) => match state {
-                Some(state) => state.say_known(session, id, method, &error, out),
-                None => say_result(id, session.as_str(), Err(&error.message), out),
+                Some(state) => state.send_known(session, id, method, &error, out),
+                None => send_result(id, session.as_str(), Err(&error.message), out),
             },
             SessionOp::Send(_) | SessionOp::Interrupt => {
                 refuse(id, name, &Failure::of(RefusedAction::Turn, error), out);

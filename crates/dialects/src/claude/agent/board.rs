@@ -128,7 +128,7 @@ impl Translator {
         let id = loop {
             self.board.calls += 1;
             let id = format!("tool_{}", self.board.calls);
-            if self.tell_of(&id) {
+            if self.mark_reported(&id) {
                 break id;
             }
         };

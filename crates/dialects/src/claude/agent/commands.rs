@@ -221,7 +221,7 @@ impl Translator {
         out: &mut Out<'_>,
     ) -> Result<(), GatewayError> {
         if let Some(field) = initialize_field(method) {
-            return self.greeted(call, field, out);
+            return self.reply_from_initialize(call, field, out);
         }
         let missing = |what: &str| {
             let message = format!("{method} needs {what}");

@@ -87,13 +87,13 @@ impl Translator {
     /// The mode to show when Claude reports that it runs in `told`: the one that the client set, if the
     /// gateway applies it. Claude must never run in a mode that approves calls: if it reports one, it is
     /// told to ask again.
-    pub(super) fn told_mode<'t>(&mut self, told: Text<'t>, out: &mut Out<'_>) -> Text<'t> {
+    pub(super) fn mode_to_show<'t>(&mut self, told: Text<'t>, out: &mut Out<'_>) -> Text<'t> {
         if out.is_recording() {
             return told;
         }
         let name = told.to_string();
         self.running_mode.clone_from(&name);
-        if modes::is_kept(&name) {
+        if modes::is_applied_by_gateway(&name) {
             let request = json!({ "subtype": "set_permission_mode", "mode": modes::ASKING });
             self.calls.tell(&request, out);
             let message = format!("claude changed to {name} by itself; it was told to ask again");

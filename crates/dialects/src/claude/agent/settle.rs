@@ -168,8 +168,10 @@ fn permission(ask: &PendingRequest, answer: Answer) -> Result<Response, GatewayE
         Answer::Answers(answers) if ask.sort == AnswerFormat::Question => {
             let mut input: Object =
                 ask.input.as_ref().and_then(|input| input.read().ok()).unwrap_or_default();
-            let answers: BTreeMap<_, _> =
-                answers.into_iter().map(|(question, answer)| (question, words(&answer))).collect();
+            let answers: BTreeMap<_, _> = answers
+                .into_iter()
+                .map(|(question, answer)| (question, answer_text(&answer)))
+                .collect();
             input.insert("answers".to_owned(), Json::of(&answers));
             put("behavior", Json::of(&"allow"));
             put("updatedInput", Json::of(&input));
@@ -181,12 +183,12 @@ fn permission(ask: &PendingRequest, answer: Answer) -> Result<Response, GatewayE
 }
 
 /// The agent expects one text for each question.
-fn words(answer: &Json<'_>) -> String {
+fn answer_text(answer: &Json<'_>) -> String {
     if let Ok(text) = answer.read::<String>() {
         return text;
     }
     match answer.read::<Vec<Json<'_>>>() {
-        Ok(list) => list.iter().map(words).collect::<Vec<_>>().join(", "),
+        Ok(list) => list.iter().map(answer_text).collect::<Vec<_>>().join(", "),
         Err(_) => answer.get().to_owned(),
     }
 }

@@ -54,7 +54,7 @@ impl Translator {
             denied: false,
         };
         // A repeated line makes no new call.
-        if !self.tell_of(&id) || !self.ledger.open_tool(&id, agent, call) {
+        if !self.mark_reported(&id) || !self.ledger.open_tool(&id, agent, call) {
             return;
         }
         let text = |field| input.and_then(|input| input.get(field)).and_then(Value::to);
@@ -107,7 +107,7 @@ impl Translator {
     ) {
         let call = self.ledger.close_tool(id);
         // A call that was closed by the end of its turn stays closed.
-        if call.is_none() && !self.tell_of(id) {
+        if call.is_none() && !self.mark_reported(id) {
             if !result.is_error {
                 out.ran(id, true);
             }
@@ -191,8 +191,8 @@ impl Translator {
     }
 
     /// Marks that call as reported; returns whether it was not yet.
-    pub(super) fn tell_of(&mut self, id: &str) -> bool {
-        !self.told_tools.has(id) && self.told_tools.add(id)
+    pub(super) fn mark_reported(&mut self, id: &str) -> bool {
+        !self.reported_tools.has(id) && self.reported_tools.add(id)
     }
 
     /// Somebody refused that call. Its result will say so less clearly.

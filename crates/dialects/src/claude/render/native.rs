@@ -40,11 +40,11 @@ pub(super) fn read<'n>(
     match line {
         NativeLine::Json(json) => {
             let text = json.get();
-            (Cow::Borrowed(text), known(text).unwrap_or_else(|| sort(scanner, text)))
+            (Cow::Borrowed(text), known(text).unwrap_or_else(|| kind(scanner, text)))
         }
         NativeLine::Text(text) => {
             let text = bare(text);
-            (on_one_line(text), sort(scanner, text))
+            (on_one_line(text), kind(scanner, text))
         }
         NativeLine::Bytes(_) => (Cow::Borrowed(""), LineKind::Withheld),
     }
@@ -60,7 +60,7 @@ fn known(text: &str) -> Option<LineKind> {
     }
 }
 
-fn sort(scanner: &mut Scanner, text: &str) -> LineKind {
+fn kind(scanner: &mut Scanner, text: &str) -> LineKind {
     let Ok(document) = scanner.scan_tolerant(text) else { return LineKind::Withheld };
     let message = document.root();
     if !message.is_object() {

@@ -128,14 +128,14 @@ pub(super) fn tool_result(
     id: &str,
     agent: &str,
     given: &CallResult<'_>,
-    voice: &mut MessageWriter<'_>,
+    writer: &mut MessageWriter<'_>,
 ) {
     let block = UserBlock::ToolResult {
         tool_use_id: id,
         content: &given.content,
         is_error: given.is_error,
     };
-    user(block, agent, given.structured.as_ref(), voice);
+    user(block, agent, given.structured.as_ref(), writer);
 }
 
 /// Writes a `user` message.
@@ -143,11 +143,11 @@ pub(super) fn user(
     block: UserBlock<'_>,
     agent: &str,
     structured: Option<&Json<'_>>,
-    voice: &mut MessageWriter<'_>,
+    writer: &mut MessageWriter<'_>,
 ) {
-    let uuid = voice.uuid();
-    let session_id = voice.session_id;
-    voice.frame(&User {
+    let uuid = writer.uuid();
+    let session_id = writer.session_id;
+    writer.frame(&User {
         r#type: "user",
         message: UserMessage { role: "user", content: [block] },
         parent_tool_use_id: spawned_by(agent),

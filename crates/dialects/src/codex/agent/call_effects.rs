@@ -92,23 +92,24 @@ impl Translator {
             return;
         }
         let CallItem { kind, id, value, item } = said;
-        let deed = CallEffect::of(kind, id, value, item);
+        let effect = CallEffect::of(kind, id, value, item);
         let Some(tool) = self.ledger.tool(id) else {
             // The call has ended, and still runs or runs again.
-            if let Some(deed) = deed.filter(|_| !complete || has_run(item, false)) {
-                self.judge(&deed, out);
+            if let Some(effect) = effect.filter(|_| !complete || has_run(item, false)) {
+                self.judge(&effect, out);
             }
             return;
         };
         let memo = &mut tool.memo;
-        let is_new = |deed: &CallEffect| memo.deeds.iter().all(|known| known.key() != deed.key());
+        let is_new =
+            |effect: &CallEffect| memo.effects.iter().all(|known| known.key() != effect.key());
         let mut beyond = None;
         let mut is_changed = false;
-        if let Some(deed) = deed.filter(is_new) {
-            is_changed = kind == "fileChange" && !complete && !memo.deeds.is_empty();
-            match memo.deeds.len() {
-                ..LIMIT => memo.deeds.push(deed),
-                _ => beyond = Some(deed),
+        if let Some(effect) = effect.filter(is_new) {
+            is_changed = kind == "fileChange" && !complete && !memo.effects.is_empty();
+            match memo.effects.len() {
+                ..LIMIT => memo.effects.push(effect),
+                _ => beyond = Some(effect),
             }
         }
         let runs = match complete {
@@ -121,8 +122,8 @@ impl Translator {
         if runs {
             self.runs(id, out);
         }
-        if let Some(deed) = beyond {
-            self.judge(&deed, out);
+        if let Some(effect) = beyond {
+            self.judge(&effect, out);
         }
     }
 
@@ -132,10 +133,10 @@ impl Translator {
         let Some(tool) = self.ledger.tool(id) else { return };
         let changes = changes.json().get().to_owned();
         let is_changed = tool.memo.changes.as_ref() != Some(&changes);
-        if let Some(deed) = tool.memo.deeds.last_mut() {
+        if let Some(effect) = tool.memo.effects.last_mut() {
             let input = JsonObject::new().raw("changes", &Json::trusted(changes.as_str()));
-            deed.call.input = Some(input.finish());
-            deed.what.clone_from(&changes);
+            effect.call.input = Some(input.finish());
+            effect.what.clone_from(&changes);
         }
         tool.memo.changes = Some(changes);
         if is_changed {
@@ -150,10 +151,10 @@ impl Translator {
             return;
         }
         let Some(tool) = self.ledger.tool(id) else { return };
-        let deeds = std::mem::take(&mut tool.memo.deeds);
-        deeds.iter().for_each(|deed| self.judge(deed, out));
+        let effects = std::mem::take(&mut tool.memo.effects);
+        effects.iter().for_each(|effect| self.judge(effect, out));
         if let Some(tool) = self.ledger.tool(id) {
-            tool.memo.deeds = deeds;
+            tool.memo.effects = effects;
         }
     }
 
@@ -169,11 +170,11 @@ impl Translator {
     }
 
     /// Judges each effect of a call once.
-    fn judge(&mut self, deed: &CallEffect, out: &mut Out<'_>) {
-        let key = deed.key();
+    fn judge(&mut self, effect: &CallEffect, out: &mut Out<'_>) {
+        let key = effect.key();
         if !self.judged.has(&key) {
             self.judged.add(&key);
-            out.unasked(deed.call.clone());
+            out.unasked(effect.call.clone());
         }
     }
 
@@ -193,14 +194,14 @@ impl Translator {
                 | "applyPatchApproval"
         );
         let memo = &self.ledger.tool(tool).filter(|_| is_call)?.memo;
-        let newest = memo.deeds.len().checked_sub(1)?;
+        let newest = memo.effects.len().checked_sub(1)?;
         let is_file = method == "item/fileChange/requestApproval";
-        let deeds = memo.deeds.iter().enumerate();
-        let others = deeds.filter(|(at, deed)| {
+        let effects = memo.effects.iter().enumerate();
+        let others = effects.filter(|(at, effect)| {
             // Of several versions of a file change, the newest is shown.
-            !deed.is_asked(method, ask, params) || (is_file && *at != newest)
+            !effect.is_asked(method, ask, params) || (is_file && *at != newest)
         });
-        let others: Vec<Object> = others.map(|(_, deed)| deed.json()).collect();
+        let others: Vec<Object> = others.map(|(_, effect)| effect.json()).collect();
         (!others.is_empty()).then(|| json!(others).to_string())
     }
 

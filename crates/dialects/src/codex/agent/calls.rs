@@ -13,7 +13,7 @@ use super::super::app_wire::{InitializeResult, ThreadResult, Turn};
 use super::super::{launch, policy};
 use super::replies::{Shape, refusal};
 use super::{Driver, Translator};
-use crate::agent::tell_cancelled;
+use crate::agent::report_cancelled;
 use crate::json::Value;
 use crate::ledger::{TurnInput, failed_turn};
 use crate::tape::{Action, Out};
@@ -119,7 +119,7 @@ impl Translator {
 
     pub(super) fn cancel_waiting(&mut self, out: &mut Out<'_>) {
         for prompt in std::mem::take(&mut self.wire.waiting) {
-            prompt.message_id.iter().for_each(|id| tell_cancelled(id, out));
+            prompt.message_id.iter().for_each(|id| report_cancelled(id, out));
         }
     }
 
@@ -231,7 +231,7 @@ impl Translator {
     }
 
     /// The running or requested turn has ended, so a pending interrupt is dropped.
-    pub(super) fn turn_is_over(&mut self) {
+    pub(super) fn turn_has_ended(&mut self) {
         self.wire.starting = false;
         self.wire.interrupt = false;
     }
@@ -277,7 +277,7 @@ impl Translator {
                 }
             }
             (Some(Pending::Turn), Err(error)) => {
-                self.turn_is_over();
+                self.turn_has_ended();
                 let turn = failed_turn(TurnFailure::Error, Text::from(error.message));
                 self.ledger.fail_turn_with(out, turn);
                 self.next_turn(out);
@@ -364,7 +364,7 @@ impl Translator {
             return self.fail_open(error, out);
         }
         self.threads.main().id.clone_from(&id);
-        self.goes_on(id);
+        self.continue_thread(id);
         self.wire.stage = Stage::Open;
         self.ready(opened, out);
         self.next_turn(out);

@@ -14,7 +14,7 @@ use super::super::exec_wire::{Item, Line, Todo, Usage};
 use super::super::policy;
 use super::text::{BlockKey, BlockKind};
 use super::{Driver, Translator};
-use crate::agent::tell_change;
+use crate::agent::report_change;
 use crate::images;
 use crate::json::Value;
 use crate::ledger::{completed_turn, failed_turn};
@@ -102,7 +102,7 @@ impl Translator {
             out.act(Action::Signal(Signal::Terminate));
             return;
         }
-        self.goes_on(id.to_owned());
+        self.continue_thread(id.to_owned());
     }
 
     fn exec_completed(&mut self, usage: &Usage<'_>, out: &mut Out<'_>) {
@@ -230,7 +230,7 @@ impl Translator {
             Command::Configure(change) => {
                 check(self.driver, change)?;
                 let model = change.model.as_ref().and_then(Option::as_ref);
-                tell_change(change, model.or(self.first_model.as_ref()).map(String::as_str), out);
+                report_change(change, model.or(self.first_model.as_ref()).map(String::as_str), out);
             }
             Command::Settle(answer) => {
                 let message =

@@ -166,9 +166,11 @@ impl Translator {
         let Some(called) = self.end_tool(out, main, id, end) else { return };
         match kind {
             "file_change" if success => match (item.changes, called.changes) {
-                (Some(changes), _) => files::tell_exec(out, main, id, changes),
+                (Some(changes), _) => files::report_exec_changes(out, main, id, changes),
                 (None, Some(kept)) => {
-                    files::read(&kept, |changes| files::tell_exec(out, main, id, changes));
+                    files::read(&kept, |changes| {
+                        files::report_exec_changes(out, main, id, changes);
+                    });
                 }
                 (None, None) => {}
             },

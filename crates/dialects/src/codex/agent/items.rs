@@ -87,7 +87,7 @@ impl Translator {
             | "sleep" => {
                 if !self.seen.has(id) {
                     self.join_turn(agent, notice, out);
-                    self.begin_tool(agent, kind, id, value, &item, out);
+                    self.start_tool_item(agent, kind, id, value, &item, out);
                 }
                 self.watch(CallItem { kind, id, value, item: &item }, complete, out);
                 if complete {
@@ -160,7 +160,7 @@ impl Translator {
         out.emit_as(agent, StatusChanged::new(Status::Task).message(item.activity.clone()));
     }
 
-    fn begin_tool(
+    fn start_tool_item(
         &mut self,
         agent: &Agent<'_>,
         kind: &str,
@@ -247,9 +247,11 @@ impl Translator {
         match kind {
             "fileChange" if status != Some("declined") && success => {
                 match (item.changes, called.changes) {
-                    (Some(changes), _) => files::tell_app(out, agent, id, changes),
+                    (Some(changes), _) => files::report_app_changes(out, agent, id, changes),
                     (None, Some(kept)) => {
-                        files::read(&kept, |changes| files::tell_app(out, agent, id, changes));
+                        files::read(&kept, |changes| {
+                            files::report_app_changes(out, agent, id, changes);
+                        });
                     }
                     (None, None) => {}
                 }
@@ -285,11 +287,11 @@ impl Translator {
         out: &mut Out<'_>,
     ) {
         self.runs(id, out);
-        self.tell_progress(id, output, message, out);
+        self.report_progress(id, output, message, out);
     }
 
     /// Reports progress of an open call that may not run yet.
-    pub(super) fn tell_progress(
+    pub(super) fn report_progress(
         &mut self,
         id: &str,
         output: Option<Text<'_>>,

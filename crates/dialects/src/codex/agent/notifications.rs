@@ -37,7 +37,7 @@ impl Translator {
         let thread_id = thread_id.as_deref();
         match method {
             "thread/status/changed" => {
-                let thread = self.threads.heard(thread_id);
+                let thread = self.threads.mentioned(thread_id);
                 if let Some(status) = notice.status.filter(|_| !thread.is_undecided()) {
                     thread.show(out);
                     out.emit_as(&thread.agent(), status_of(status));
@@ -123,7 +123,7 @@ impl Translator {
                 if let Some(changes) = delta.changes {
                     self.rewrite(item, changes, out);
                 }
-                self.tell_progress(item, None, Some(Text::from("the patch changed")), out);
+                self.report_progress(item, None, Some(Text::from("the patch changed")), out);
             }
         }
         true
@@ -163,7 +163,7 @@ impl Translator {
         let serves_itself = id.is_some() && turn.root_turn_id.as_deref() == id;
         let thread = match thread_id {
             Some(thread) if serves_itself => self.threads.root(thread),
-            thread => self.threads.heard(thread),
+            thread => self.threads.mentioned(thread),
         };
         thread.usage = TokenUsage::default();
         if thread.is_sub() {
@@ -242,7 +242,7 @@ impl Translator {
             self.ledger.complete_turn(out, turn);
         }
         self.last_error = None;
-        self.turn_is_over();
+        self.turn_has_ended();
         if interrupted {
             self.clean_up(out);
         }

@@ -46,7 +46,7 @@ struct Block {
     item: String,
     part: BlockKind,
     name: Option<String>,
-    said: SentText,
+    sent: SentText,
     /// The text of a plan, which is reported at its end.
     plan: String,
     /// Whether the text so far ended in dots that may mean that more follows.
@@ -67,7 +67,7 @@ impl Blocks {
         json: &str,
     ) {
         let block = self.block(agent, key);
-        block.hear(&Text::quoted(json).decode());
+        block.add_reported(&Text::quoted(json).decode());
         block.open = true;
         block.emit(out, Text::quoted(json), false);
     }
@@ -86,7 +86,7 @@ impl Blocks {
         let json = &*dots.map_or(Cow::Borrowed(json), |shown| Cow::Owned(quote(shown)));
         let whole = Text::quoted(json);
         let whole = whole.decode();
-        let rest = match rest(&block.said, json) {
+        let rest = match rest(&block.sent, json) {
             Some(rest) => rest,
             None => {
                 block.restart(out);
@@ -95,9 +95,9 @@ impl Blocks {
         };
         block.dots = dots.is_some();
         block.open |= block.dots;
-        block.said = SentText::default();
+        block.sent = SentText::default();
         block.plan.clear();
-        block.hear(&whole);
+        block.add_reported(&whole);
         if !rest.is_empty() {
             block.open = true;
             block.emit(out, rest, false);
@@ -117,7 +117,7 @@ impl Blocks {
             Some(at) => self.0.swap_remove(at),
             None => Block::new(agent, key),
         };
-        let content = match json.map(|json| (rest(&block.said, json), json)) {
+        let content = match json.map(|json| (rest(&block.sent, json), json)) {
             None => block.tail(),
             Some((Some(rest), _)) => rest,
             Some((None, json)) => {
@@ -176,7 +176,7 @@ impl Block {
             item: key.item.to_owned(),
             part: key.part,
             name,
-            said: SentText::default(),
+            sent: SentText::default(),
             plan: String::new(),
             dots: false,
             open: false,
@@ -185,8 +185,8 @@ impl Block {
     }
 
     /// Adds to what was reported. The text of a plan is stored, up to a limit.
-    fn hear(&mut self, text: &str) {
-        self.said.add(text);
+    fn add_reported(&mut self, text: &str) {
+        self.sent.add(text);
         if self.part == BlockKind::Plan && self.plan.len() + text.len() <= PLAN_LIMIT {
             self.plan.push_str(text);
         }
@@ -209,7 +209,7 @@ impl Block {
         if self.part != BlockKind::Plan {
             self.close(out);
         }
-        self.said = SentText::default();
+        self.sent = SentText::default();
         self.plan.clear();
         self.dots = false;
         if std::mem::take(&mut self.open) {
@@ -259,11 +259,11 @@ fn quote(inside: &str) -> String {
 }
 
 /// The part of `json` after what was reported; `None` if it does not start with that.
-fn rest<'j>(said: &SentText, json: &'j str) -> Option<Text<'j>> {
-    if said.is_empty() {
+fn rest<'j>(sent: &SentText, json: &'j str) -> Option<Text<'j>> {
+    if sent.is_empty() {
         return Some(Text::quoted(json));
     }
     let whole = Text::quoted(json);
     let whole = whole.decode();
-    Some(Text::from(said.rest_of(&whole)?.to_owned()))
+    Some(Text::from(sent.rest_of(&whole)?.to_owned()))
 }

@@ -20,7 +20,7 @@ pub(super) struct ToolState {
     /// The output so far, if it grows.
     pub(super) said: String,
     /// What its items say that it does, oldest first; empty in a recording.
-    pub(super) deeds: Vec<CallEffect>,
+    pub(super) effects: Vec<CallEffect>,
     /// A request about it was denied.
     pub(super) is_refused: bool,
     /// The message with which it was declined.

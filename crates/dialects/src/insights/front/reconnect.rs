@@ -4,7 +4,7 @@ use agentwire_protocol::{ErrorCode, GatewayError, SessionId, SessionSummary};
 
 use super::session::{Session, hold};
 use super::{
-    Code, FULL, Failure, Insights, PendingCall, Renderer, SESSION_LIMIT, SessionOp, say_error,
+    Code, FULL, Failure, Insights, PendingCall, Renderer, SESSION_LIMIT, SessionOp, send_error,
 };
 use crate::front::{GatewayCall, Outbox};
 
@@ -51,7 +51,7 @@ impl Insights {
                 Some(_) | None => self.carry_out(id, wanted, out),
             };
             if let Err(failure) = done {
-                say_error(Some(id.as_str()), &failure, out);
+                send_error(Some(id.as_str()), &failure, out);
             }
         }
         if is_full {
@@ -69,7 +69,7 @@ impl Insights {
                 true => Code::SessionNotFound,
                 false => wanted.code(),
             };
-            say_error(Some(id.as_str()), &Failure::new(code, error.message.as_str()), out);
+            send_error(Some(id.as_str()), &Failure::new(code, error.message.as_str()), out);
         }
     }
 
@@ -84,7 +84,7 @@ impl Insights {
         }
         for wanted in held {
             if let Err(failure) = self.carry_out(id, wanted, out) {
-                say_error(Some(id.as_str()), &failure, out);
+                send_error(Some(id.as_str()), &failure, out);
             }
         }
     }

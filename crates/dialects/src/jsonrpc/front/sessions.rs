@@ -46,7 +46,7 @@ impl JsonRpc {
                 waiting.push_back((ClientCall::Open(open), ticket));
             }
             Some(id) if open.changes_nothing() && self.is_shown(&id) => {
-                self.go_on(id, open, ticket, out);
+                self.prompt_session(id, open, ticket, out);
             }
             Some(id) => self.look_up(id, LookupReason::Open(open), ticket, out),
         }
@@ -77,7 +77,13 @@ impl JsonRpc {
     }
 
     /// Sends a prompt to a session that runs and is shown.
-    fn go_on(&mut self, id: SessionId, mut open: Box<Open>, ticket: Ticket, out: &mut Outbox) {
+    fn prompt_session(
+        &mut self,
+        id: SessionId,
+        mut open: Box<Open>,
+        ticket: Ticket,
+        out: &mut Outbox,
+    ) {
         let Some(watch) = self.watches.get_mut(&id) else { return };
         if open.events {
             watch.show_events();
@@ -152,7 +158,7 @@ impl JsonRpc {
                         open.is_first = true;
                         self.show(session, session.last_seq, open.events, false, out);
                     }
-                    self.go_on(id.clone(), open, ticket, out);
+                    self.prompt_session(id.clone(), open, ticket, out);
                 }
             }
             LookupReason::Attach(Attach { after, events, include_partial_messages, .. }) => {
@@ -206,7 +212,7 @@ impl JsonRpc {
         self.show(session, after, open.events, is_partial(&open), out);
         let message_id = open.prompt.as_ref().and_then(|prompt| prompt.message_id.clone());
         match (message_id, self.watches.get_mut(id)) {
-            _ if open.session.is_some() => self.go_on(id.clone(), open, ticket, out),
+            _ if open.session.is_some() => self.prompt_session(id.clone(), open, ticket, out),
             (Some(message_id), Some(watch)) if open.is_run => {
                 watch.prompted(call, message_id, ticket);
             }
@@ -233,7 +239,7 @@ impl JsonRpc {
     }
 
     /// The session accepted a prompt, or had accepted it before: then no turn answers it.
-    pub(super) fn taken(
+    pub(super) fn prompt_accepted(
         &mut self,
         call: Call,
         id: &SessionId,

@@ -145,7 +145,7 @@ impl Watch {
     pub(super) fn event(&mut self, text: &str, out: &mut Outbox) -> Vec<FinishedRun> {
         let Ok(event) = Event::from_json(text) else { return Vec::new() };
         self.seen = event.seq;
-        self.tell(&event, text, out);
+        self.show_event(&event, text, out);
         if event.seq <= self.counted || event.agent_id != *MAIN_AGENT {
             return Vec::new();
         }
@@ -153,7 +153,7 @@ impl Watch {
         self.count(&event.kind)
     }
 
-    fn tell(&mut self, event: &Event<'_>, text: &str, out: &mut Outbox) {
+    fn show_event(&mut self, event: &Event<'_>, text: &str, out: &mut Outbox) {
         let Some(view) = &mut self.view else { return };
         let session_id = &self.id;
         let is_shown = event.seq > view.after;
@@ -204,9 +204,9 @@ impl Watch {
             };
             out.send_json(&Notification::new("request/settled", params));
         } else if let EventKind::SessionStarted(started) = &event.kind {
-            started.info.iter().for_each(|info| learn(&mut self.info, info));
+            started.info.iter().for_each(|info| update_info(&mut self.info, info));
         } else if let EventKind::StatusChanged(status) = &event.kind {
-            status.info.iter().for_each(|info| learn(&mut self.info, info));
+            status.info.iter().for_each(|info| update_info(&mut self.info, info));
             if let (Status::Warning, Some(message), true, false) =
                 (status.status, &status.message, is_shown, is_said)
             {
@@ -242,10 +242,10 @@ impl Watch {
                 }
                 Vec::new()
             }
-            EventKind::TurnCompleted(_) => self.turn_over(None),
+            EventKind::TurnCompleted(_) => self.turn_ended(None),
             EventKind::TurnFailed(turn) => {
                 let died = turn.reason == TurnFailure::Died;
-                self.turn_over(died.then(|| turn.error.to_string()))
+                self.turn_ended(died.then(|| turn.error.to_string()))
             }
             EventKind::StatusChanged(status) => self.status(status),
             EventKind::SessionEnded(ended) => {
@@ -302,7 +302,7 @@ impl Watch {
         Some(self.waiting.remove(at).run)
     }
 
-    fn turn_over(&mut self, died: Option<String>) -> Vec<FinishedRun> {
+    fn turn_ended(&mut self, died: Option<String>) -> Vec<FinishedRun> {
         let outcome = match (died, self.result.take()) {
             (None, Some(result)) => Ok(with_session(&result, &self.id)),
             (None, None) => Err(failed("the turn ended without a result".to_owned())),
@@ -331,7 +331,7 @@ impl Watch {
     }
 }
 
-fn learn(known: &mut BTreeMap<&'static str, Json<'static>>, info: &AgentInfo<'_>) {
+fn update_info(known: &mut BTreeMap<&'static str, Json<'static>>, info: &AgentInfo<'_>) {
     let told = [
         ("commands", &info.commands),
         ("agents", &info.agents),
