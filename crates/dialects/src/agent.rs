@@ -10,8 +10,8 @@ use agentwire_protocol::{
 };
 
 use crate::describe::AgentTools;
-use crate::guarded::{Guarded, MachineFile, OwnRules};
 use crate::json::Value;
+use crate::overrides::{MachineFile, OwnRuleFiles, RefusedOptions};
 use crate::project::ProjectFile;
 use crate::tape::Out;
 
@@ -64,7 +64,7 @@ pub trait AgentDialect: Sync {
     }
 
     /// The program's arguments and variables that would disable what the gateway judges by.
-    fn guarded(&self) -> Option<&'static Guarded> {
+    fn refused_options(&self) -> Option<&'static RefusedOptions> {
         None
     }
 
@@ -74,7 +74,7 @@ pub trait AgentDialect: Sync {
     }
 
     /// The agent's own rules, by which it runs calls without asking.
-    fn own_rules(&self) -> Option<&'static OwnRules> {
+    fn own_rules(&self) -> Option<&'static OwnRuleFiles> {
         None
     }
 
@@ -253,11 +253,11 @@ pub struct Launch {
 
 /// One argument: its parts, joined.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Arg(pub Vec<Part>);
+pub struct Arg(pub Vec<ArgPart>);
 
 /// A part of an argument. The paths of files are known only when the process starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum ArgPart {
     Text(String),
     /// The path of the file with this name.
     File(String),
@@ -274,11 +274,11 @@ impl Arg {
     /// `{file:}` stand for paths.
     pub fn shown(&self) -> String {
         let parts = self.0.iter().map(|part| match part {
-            Part::Text(text) => text.clone(),
-            Part::File(name) => format!("{{file:{name}}}"),
-            Part::EscapedFile(name) => format!("{{escaped:{name}}}"),
-            Part::QuotedFile(name) => format!("{{quoted:{name}}}"),
-            Part::Directory => "{file:}".to_owned(),
+            ArgPart::Text(text) => text.clone(),
+            ArgPart::File(name) => format!("{{file:{name}}}"),
+            ArgPart::EscapedFile(name) => format!("{{escaped:{name}}}"),
+            ArgPart::QuotedFile(name) => format!("{{quoted:{name}}}"),
+            ArgPart::Directory => "{file:}".to_owned(),
         });
         parts.collect()
     }
@@ -286,7 +286,7 @@ impl Arg {
 
 impl<T: Into<String>> From<T> for Arg {
     fn from(text: T) -> Self {
-        Self(vec![Part::Text(text.into())])
+        Self(vec![ArgPart::Text(text.into())])
     }
 }
 
@@ -343,8 +343,8 @@ impl Launch {
 
     /// Adds `--flag=value` as one argument, where parts of the value are known only when the process
     /// starts.
-    pub fn option_of(&mut self, flag: &str, value: impl IntoIterator<Item = Part>) -> &mut Self {
-        let flag = Part::Text(format!("{flag}="));
+    pub fn option_of(&mut self, flag: &str, value: impl IntoIterator<Item = ArgPart>) -> &mut Self {
+        let flag = ArgPart::Text(format!("{flag}="));
         self.args.push(Arg(std::iter::once(flag).chain(value).collect()));
         self
     }
@@ -375,7 +375,7 @@ pub(crate) fn own_prompt(config: &SessionConfig) -> Option<&SystemPrompt> {
 }
 
 /// The prompt that replaces the agent's own.
-pub(crate) fn whole_prompt(config: &SessionConfig) -> Option<&str> {
+pub(crate) fn replacing_prompt(config: &SessionConfig) -> Option<&str> {
     match own_prompt(config)? {
         SystemPrompt::Text(text) => Some(text),
         SystemPrompt::Preset(_) => None,
@@ -400,7 +400,7 @@ pub(crate) fn mode_name(mode: ApprovalMode) -> &'static str {
 }
 
 /// Reports a change that the agent itself does not report. `model` is the model now set, if any.
-pub(crate) fn tell_change(change: &Configure, model: Option<&str>, out: &mut Out<'_>) {
+pub(crate) fn report_change(change: &Configure, model: Option<&str>, out: &mut Out<'_>) {
     if change.model.is_some() {
         let model = model.unwrap_or("default");
         out.emit(StatusChanged::new(Status::Model).message(Text::from(model)));
@@ -423,7 +423,7 @@ pub(crate) fn deny_overload(wire_id: &str, out: &mut Out<'_>) {
 }
 
 /// Reports that a queued prompt will not run.
-pub(crate) fn tell_cancelled(message_id: &str, out: &mut Out<'_>) {
+pub(crate) fn report_cancelled(message_id: &str, out: &mut Out<'_>) {
     let details = Json::of(&BTreeMap::from([("messageId", message_id)]));
     let status = StatusChanged::new(Status::Queue).message(Text::from("cancelled"));
     out.emit(status.details(details));

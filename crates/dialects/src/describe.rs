@@ -19,7 +19,7 @@ pub(crate) use by_name::{
 pub(crate) use read::{Fields, TEXT, fields, is_one, value};
 pub use read::{INPUT_LIMIT, is_plain, is_text};
 use tools::find;
-pub use tools::{AgentTools, Shows, Tool, common_class};
+pub use tools::{AgentTools, Tool, TouchSource, common_class};
 pub(crate) use tools::{shows_by_class, tool};
 
 use crate::permission_updates::{PermissionRule, PermissionUpdate};
@@ -121,14 +121,14 @@ pub enum Touches {
 pub struct ShellCommand {
     /// The whole text.
     pub text: String,
-    pub form: Form,
+    pub form: CommandForm,
     /// Where it runs; `None` means the working directory.
     pub directory: Option<String>,
 }
 
 /// How the text of a command becomes a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum CommandForm {
     /// A shell reads it.
     Shell,
     /// A shell reads it; if it starts another shell with a text, that text is the command.
@@ -196,7 +196,7 @@ pub struct Description<'a> {
 
 /// What a dialect sees in a call. The default is the most dangerous.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct CallTraits {
     pub(crate) class: Class,
     /// The classes that it may have.
     pub(crate) suspects: Vec<Class>,
@@ -208,11 +208,11 @@ pub(crate) struct Seen {
 }
 
 impl<'a> Description<'a> {
-    /// Describes a call by what a dialect sees in it; `look` gets the tool with that name.
+    /// Describes a call by what a dialect sees in it; `call_traits` gets the tool with that name.
     pub(crate) fn of(
         facts: &CallFacts<'a>,
         known: &'static [Tool],
-        look: impl FnOnce(Option<&'static Tool>) -> Seen,
+        call_traits: impl FnOnce(Option<&'static Tool>) -> CallTraits,
     ) -> Self {
         let called = facts.tool_name.filter(|name| !name.is_empty());
         let server = facts.server.filter(|server| !server.is_empty());
@@ -220,24 +220,28 @@ impl<'a> Description<'a> {
         // A server can give its tool any name, so this check comes before the table.
         let full = called.and_then(|name| name.strip_prefix("mcp__")?.split_once("__"));
         let is_served = server.is_some() || full.is_some() || facts.kind == Some(ToolKind::Mcp);
-        let (seen, is_other) = if is_served {
+        let (traits, is_other) = if is_served {
             let class = Class::Mcp;
-            let seen =
-                Seen { class, suspects: vec![class], is_named: tool.is_none(), ..Seen::default() };
-            (seen, false)
+            let traits = CallTraits {
+                class,
+                suspects: vec![class],
+                is_named: tool.is_none(),
+                ..CallTraits::default()
+            };
+            (traits, false)
         } else {
             let tool = tool.filter(|_| !facts.is_title);
-            let seen = look(tool);
+            let traits = call_traits(tool);
             // A call that does not match its name is not allowed by a rule for that name.
             let is_other = tool.is_some_and(|tool| {
-                seen.class != tool.class
-                    && (seen.class == Class::Unknown || tool.class == Class::Network)
+                traits.class != tool.class
+                    && (traits.class == Class::Unknown || tool.class == Class::Network)
             });
-            (seen, is_other)
+            (traits, is_other)
         };
         let mcp = full.or_else(|| server.zip(called)).filter(|_| is_served);
-        let is_named = seen.is_named && !facts.is_title && !is_other;
-        let Seen { class, suspects, touches, pattern, .. } = seen;
+        let is_named = traits.is_named && !facts.is_title && !is_other;
+        let CallTraits { class, suspects, touches, pattern, .. } = traits;
         Self {
             class,
             suspects,

@@ -21,7 +21,7 @@ pub trait Front: Send {
     fn on_overlong(&mut self, bytes: u64, out: &mut Outbox);
 
     /// The reply to a call. If its session is followed, the events that the call caused were shown before.
-    fn on_reply(&mut self, call: Call, reply: Result<Reply, GatewayError>, out: &mut Outbox);
+    fn on_reply(&mut self, call: Call, reply: Result<GatewayReply, GatewayError>, out: &mut Outbox);
 
     /// An event of a followed session: its JSON as it is in the log.
     fn on_event(&mut self, session: &SessionId, event: &str, out: &mut Outbox);
@@ -63,31 +63,31 @@ pub trait Front: Send {
 
 /// What a front wants of the gateway.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Ask {
-    /// Starts a session. The reply is [`Reply::Started`].
+pub enum GatewayCall {
+    /// Starts a session. The reply is [`GatewayReply::Started`].
     Start(Box<NewSession>),
-    /// A command for a session that runs here. The reply is [`Reply::Done`].
+    /// A command for a session that runs here. The reply is [`GatewayReply::Done`].
     Command(SessionId, Command),
-    /// All sessions, newest first. The reply is [`Reply::Sessions`].
+    /// All sessions, newest first. The reply is [`GatewayReply::Sessions`].
     Sessions { limit: usize },
-    /// Past events of a session. The reply is [`Reply::Events`].
+    /// Past events of a session. The reply is [`GatewayReply::Events`].
     Events {
         session: SessionId,
         /// The last event that the client has.
         after: u64,
         limit: usize,
     },
-    /// A session, wherever it runs. The reply is [`Reply::Session`].
+    /// A session, wherever it runs. The reply is [`GatewayReply::Session`].
     Session(SessionId),
     /// A session that this client started, on this connection or an earlier one. The reply is
-    /// [`Reply::Session`]; a session of anyone else is not found.
+    /// [`GatewayReply::Session`]; a session of anyone else is not found.
     Own(SessionId),
-    /// A query as over HTTP. The reply is [`Reply::Done`].
-    Look(Look),
+    /// A query as over HTTP. The reply is [`GatewayReply::Done`].
+    Query(GatewayQuery),
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Look {
+pub enum GatewayQuery {
     /// All sessions, newest first: `{"sessions","next"?}`.
     Sessions {
         /// Only sessions that have not ended.
@@ -103,7 +103,7 @@ pub enum Look {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Reply {
+pub enum GatewayReply {
     /// The session runs. The first event of this run comes after `after`.
     Started {
         session: Box<SessionSummary>,
@@ -137,13 +137,13 @@ pub struct Outbox {
 #[expect(clippy::large_enum_variant, reason = "few are held at once, and not for long")]
 pub enum Effect {
     /// Send this line or message; it contains no line end.
-    Say(Vec<u8>),
-    Ask(Call, Ask),
+    Send(Vec<u8>),
+    Call(Call, GatewayCall),
     /// Show the events of a session after that number, and then new ones.
     Follow(SessionId, u64),
     /// Show the events of a session after that number, once it runs again.
     Await(SessionId, u64),
-    Leave(SessionId),
+    Unfollow(SessionId),
     /// Let a session finish its work, then end it.
     Finish(SessionId),
     /// Close the connection; a program that serves nothing else exits with this code.
@@ -172,24 +172,24 @@ impl Outbox {
     }
 
     /// Sends this text. It must already be one line: JSON that [`Json`] or the line writer made.
-    pub fn say(&mut self, line: impl Into<Vec<u8>>) {
-        self.effects.push(Effect::Say(line.into()));
+    pub fn send(&mut self, line: impl Into<Vec<u8>>) {
+        self.effects.push(Effect::Send(line.into()));
     }
 
-    pub fn say_json(&mut self, value: &impl serde::Serialize) {
-        self.say(Json::of(value).get().as_bytes());
+    pub fn send_json(&mut self, value: &impl serde::Serialize) {
+        self.send(Json::of(value).get().as_bytes());
     }
 
-    /// Asks the gateway. The reply carries the returned number.
-    pub fn ask(&mut self, ask: Ask) -> Call {
+    /// Calls the gateway. The reply carries the returned number.
+    pub fn call(&mut self, wanted: GatewayCall) -> Call {
         self.next += 1;
         let call = Call(self.next);
-        self.effects.push(Effect::Ask(call, ask));
+        self.effects.push(Effect::Call(call, wanted));
         call
     }
 
     pub fn command(&mut self, session: &SessionId, command: Command) -> Call {
-        self.ask(Ask::Command(session.clone(), command))
+        self.call(GatewayCall::Command(session.clone(), command))
     }
 
     pub fn follow(&mut self, session: &SessionId, after: u64) {
@@ -201,8 +201,8 @@ impl Outbox {
         self.effects.push(Effect::Await(session.clone(), after));
     }
 
-    pub fn leave(&mut self, session: &SessionId) {
-        self.effects.push(Effect::Leave(session.clone()));
+    pub fn unfollow(&mut self, session: &SessionId) {
+        self.effects.push(Effect::Unfollow(session.clone()));
     }
 
     /// Lets a session finish its work, then ends it.

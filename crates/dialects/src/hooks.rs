@@ -14,7 +14,7 @@ use serde_json::json;
 
 use self::names::camel_case;
 pub(crate) use self::names::{camel, put};
-pub use self::output::{Decision, Output, Permission, Specific};
+pub use self::output::{Decision, Output, Permission, SpecificOutput};
 pub use self::scope::{beyond_decision, beyond_form};
 
 pub use crate::claude::tools::{ToolCall, ToolUse, overlaid};
@@ -131,7 +131,7 @@ pub fn callbacks(
 
 /// What an answer to a hook means.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Reply {
+pub enum HookAnswer {
     /// This output, with keys in camel case.
     Output(Json<'static>),
     /// The hook itself failed, with this reason: it has no opinion.
@@ -139,9 +139,13 @@ pub enum Reply {
 }
 
 /// Reads the answer to a hook of that event; `agent` is the name in refusals.
-pub fn reply(agent: &str, event: Option<&str>, answer: Answer) -> Result<Reply, GatewayError> {
+pub fn read_answer(
+    agent: &str,
+    event: Option<&str>,
+    answer: Answer,
+) -> Result<HookAnswer, GatewayError> {
     let output = match answer {
-        Answer::HookOutput(output) => return Ok(Reply::Output(camel_case(&output)?)),
+        Answer::HookOutput(output) => return Ok(HookAnswer::Output(camel_case(&output)?)),
         Answer::Allow { always: true, .. } => {
             let what = "remember session as the answer to a hook";
             return Err(GatewayError::unsupported(agent, what));
@@ -167,11 +171,11 @@ pub fn reply(agent: &str, event: Option<&str>, answer: Answer) -> Result<Reply, 
                 } }),
                 Some("UserPromptSubmit") => json!({ "decision": "block", "reason": reason }),
                 // Blocking any other event would make the agent continue, not stop.
-                _ => return Ok(Reply::Failure(reason)),
+                _ => return Ok(HookAnswer::Failure(reason)),
             }
         }
     };
-    Ok(Reply::Output(Json::of(&output)))
+    Ok(HookAnswer::Output(Json::of(&output)))
 }
 
 /// An allow without changes returns an empty output, so the permission is still asked for. A change can
@@ -181,9 +185,9 @@ fn allows(
     event: Option<&str>,
     input: Option<Json<'static>>,
     rules: Option<Json<'static>>,
-) -> Result<Reply, GatewayError> {
+) -> Result<HookAnswer, GatewayError> {
     let specific = match (event, input, rules) {
-        (_, None, None) => return Ok(Reply::Output(Json::EMPTY)),
+        (_, None, None) => return Ok(HookAnswer::Output(Json::EMPTY)),
         (Some("PreToolUse"), Some(input), None) => Object::from([
             ("hookEventName".to_owned(), Json::of(&"PreToolUse")),
             ("permissionDecision".to_owned(), Json::of(&"allow")),
@@ -205,7 +209,7 @@ fn allows(
             return Err(GatewayError::unsupported(agent, &what));
         }
     };
-    Ok(Reply::Output(Json::of(&BTreeMap::from([("hookSpecificOutput", specific)]))))
+    Ok(HookAnswer::Output(Json::of(&BTreeMap::from([("hookSpecificOutput", specific)]))))
 }
 
 pub(crate) fn read_object(json: &Json<'_>) -> Result<Object, GatewayError> {

@@ -8,7 +8,7 @@ use agentwire_protocol::event::{
 };
 use agentwire_protocol::{MAIN_AGENT, Prompt, Text, TokenUsage};
 
-use crate::agent::tell_cancelled;
+use crate::agent::report_cancelled;
 use crate::tape::{Agent, Ending, Out};
 
 /// How many tool calls or requests may be open at once; further ones are not reported.
@@ -22,7 +22,7 @@ const ID_LIMIT: usize = 4096;
 pub(crate) struct Ledger<T, R> {
     turn: u64,
     turn_open: bool,
-    prompts: VecDeque<Work<'static>>,
+    prompts: VecDeque<TurnInput<'static>>,
     tools: Vec<OpenTool<T>>,
     requests: Vec<OpenRequest<R>>,
     /// Which requests outlive the turn that raised them.
@@ -31,19 +31,19 @@ pub(crate) struct Ledger<T, R> {
 
 /// What a turn works on.
 #[derive(Clone, Debug)]
-pub(crate) struct Work<'a> {
+pub(crate) struct TurnInput<'a> {
     pub(crate) text: Text<'a>,
     /// The ids of its prompts.
     pub(crate) ids: Vec<Text<'a>>,
 }
 
-impl<'a> From<Text<'a>> for Work<'a> {
+impl<'a> From<Text<'a>> for TurnInput<'a> {
     fn from(text: Text<'a>) -> Self {
         Self { text, ids: Vec::new() }
     }
 }
 
-impl From<&Prompt> for Work<'static> {
+impl From<&Prompt> for TurnInput<'static> {
     fn from(prompt: &Prompt) -> Self {
         let ids = prompt.message_id.iter().map(|id| Text::from(id.clone())).collect();
         Self { text: Text::from(prompt.text.clone()), ids }
@@ -111,19 +111,19 @@ impl<T, R> Ledger<T, R> {
     /// A prompt was sent; the next turn belongs to it.
     pub(crate) fn prompt_sent(&mut self, prompt: &Prompt) {
         if self.prompts.len() < OPEN_LIMIT {
-            self.prompts.push_back(Work::from(prompt));
+            self.prompts.push_back(TurnInput::from(prompt));
         }
     }
 
     /// Cancels the waiting prompts except for the first `kept`.
     pub(crate) fn cancel_prompts(&mut self, kept: usize, out: &mut Out<'_>) {
         for work in self.prompts.drain(kept.min(self.prompts.len())..) {
-            work.ids.iter().for_each(|id| tell_cancelled(&id.decode(), out));
+            work.ids.iter().for_each(|id| report_cancelled(&id.decode(), out));
         }
     }
 
     /// The prompt of the next turn, if we sent it.
-    pub(crate) fn next_prompt(&mut self) -> Option<Work<'static>> {
+    pub(crate) fn next_prompt(&mut self) -> Option<TurnInput<'static>> {
         self.prompts.pop_front()
     }
 
@@ -131,7 +131,7 @@ impl<T, R> Ledger<T, R> {
     pub(crate) fn start_turn(
         &mut self,
         out: &mut Out<'_>,
-        work: Option<Work<'_>>,
+        work: Option<TurnInput<'_>>,
         origin: TurnOrigin,
     ) {
         if self.turn_open {

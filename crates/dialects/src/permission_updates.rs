@@ -55,7 +55,7 @@ pub struct PermissionRule {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change<'u> {
+pub enum PermissionChange<'u> {
     /// Adds rules for this session.
     AddRules {
         /// Such as `allow`.
@@ -109,14 +109,14 @@ impl PermissionUpdate {
     }
 
     /// Without a destination, the change is for this session.
-    pub fn change(&self) -> Change<'_> {
+    pub fn change(&self) -> PermissionChange<'_> {
         let is_here = self.fields.destination.as_deref().is_none_or(|to| to == SESSION);
         match self.fields.kind.as_str() {
             ADD_RULES if is_here => {
-                Change::AddRules { behavior: self.behavior(), rules: self.rules() }
+                PermissionChange::AddRules { behavior: self.behavior(), rules: self.rules() }
             }
-            SET_MODE => Change::SetMode(self.fields.mode.as_deref()),
-            _ => Change::Other,
+            SET_MODE => PermissionChange::SetMode(self.fields.mode.as_deref()),
+            _ => PermissionChange::Other,
         }
     }
 
@@ -205,7 +205,7 @@ pub fn camel_case(updates: &Json<'_>) -> Result<Json<'static>, GatewayError> {
 /// The answer to a permission in Claude's own form. Unknown fields are refused.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct OwnAnswer {
+struct ClaudeAnswer {
     behavior: Behavior,
     #[serde(default)]
     updated_input: Option<Json<'static>>,
@@ -223,7 +223,7 @@ struct OwnAnswer {
 
 /// Converts an answer to a permission from Claude's own form, in `own`, to the protocol's fields.
 pub fn plain_answer(own: &Json<'_>, settlement: &Settlement) -> Result<Settlement, GatewayError> {
-    let own: OwnAnswer = own.read().map_err(|error| {
+    let own: ClaudeAnswer = own.read().map_err(|error| {
         let message = format!("failed to read the answer to a permission: {error}");
         GatewayError::new(ErrorCode::InvalidMessage, message)
     })?;
@@ -289,18 +289,19 @@ mod tests {
     fn what_it_does_is_read_with_where_it_is_kept() {
         let rules = json!([{ "tool_name": "Bash" }]);
         let here = update(json!({ "type": "addRules", "behavior": "deny", "rules": rules }));
-        let Change::AddRules { behavior: Some("deny"), rules: [rule] } = here.change() else {
+        let PermissionChange::AddRules { behavior: Some("deny"), rules: [rule] } = here.change()
+        else {
             panic!("{here:?}")
         };
         assert_eq!(rule.text(), "Bash");
         let mode =
             update(json!({ "type": "setMode", "mode": "plan", "destination": "userSettings" }));
-        assert_eq!(mode.change(), Change::SetMode(Some("plan")));
+        assert_eq!(mode.change(), PermissionChange::SetMode(Some("plan")));
         for other in [
             json!({ "type": "addRules", "behavior": "allow", "destination": "userSettings" }),
             json!({ "type": "addDirectories", "directories": ["/"], "destination": "session" }),
         ] {
-            assert_eq!(update(other).change(), Change::Other);
+            assert_eq!(update(other).change(), PermissionChange::Other);
         }
         let unknown = update(json!({ "type": "addRules", "new": 1 }));
         assert!(unknown.check_fields().is_err_and(|error| error.message.contains("`new`")));

@@ -10,9 +10,9 @@ use std::fmt;
 use agentwire_protocol::AgentType;
 use serde::Serialize;
 
-use crate::acp::Own;
+use crate::acp::AgentQuirks;
 use crate::agent::AgentDialect;
-use crate::guarded::Unguarded;
+use crate::overrides::FileOverride;
 
 /// An agent's program. Each agent's folder has one, in `program.rs`.
 #[derive(Clone, Copy)]
@@ -38,7 +38,7 @@ pub struct Program {
     /// How it counts tokens that were read from a cache.
     pub cache: CacheCount,
     /// Its own extensions to ACP, if it speaks ACP.
-    pub acp: Option<&'static Own>,
+    pub acp: Option<&'static AgentQuirks>,
     /// Its own files, by a name in their path. They control what it may do, so no mode lets any agent
     /// change them without asking.
     pub protected: &'static [&'static str],
@@ -184,8 +184,8 @@ pub enum Standing {
 
 impl Problem {
     /// A problem that a file on the machine causes, with every version.
-    pub fn of_machine(does: Unguarded) -> Self {
-        let Unguarded { what, remedy } = does;
+    pub fn of_machine(does: FileOverride) -> Self {
+        let FileOverride { what, remedy } = does;
         Self { from: None, before: None, what, remedy, fatal: false }
     }
 }

@@ -18,15 +18,15 @@ pub struct ProjectFile {
     /// in it.
     pub endings: Option<&'static [&'static str]>,
     /// In which parent directories the agent also looks for it.
-    pub above: Above,
+    pub above: ParentSearch,
     /// The agent also looks for it in subdirectories when it works on files there.
     pub below: bool,
-    pub form: Form,
+    pub form: FileFormat,
 }
 
 /// In which parent directories of the working directory an agent looks for a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Above {
+pub enum ParentSearch {
     Nowhere,
     /// Up to the root of the repository. Without a repository: up to the user's home directory, or all.
     Repository,
@@ -35,7 +35,7 @@ pub enum Above {
 
 /// How the text of a project file is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum FileFormat {
     /// Settings in JSON, with or without comments.
     Json,
     Toml,
@@ -52,7 +52,7 @@ pub enum Form {
 }
 
 impl ProjectFile {
-    pub const fn file(path: &'static str, form: Form, above: Above) -> Self {
+    pub const fn file(path: &'static str, form: FileFormat, above: ParentSearch) -> Self {
         Self { path, endings: None, above, below: false, form }
     }
 
@@ -60,8 +60,8 @@ impl ProjectFile {
     pub const fn tree(
         path: &'static str,
         endings: &'static [&'static str],
-        form: Form,
-        above: Above,
+        form: FileFormat,
+        above: ParentSearch,
     ) -> Self {
         Self { path, endings: Some(endings), above, below: false, form }
     }

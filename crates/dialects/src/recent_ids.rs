@@ -9,12 +9,12 @@ const LIMIT: usize = 4096;
 const ID_LIMIT: usize = 4096;
 
 #[derive(Debug, Default)]
-pub(crate) struct Recent {
+pub(crate) struct RecentIds {
     counts: HashMap<String, usize>,
     order: VecDeque<String>,
 }
 
-impl Recent {
+impl RecentIds {
     /// Records an id. Returns `false` if it had been used before.
     pub(crate) fn add(&mut self, id: &str) -> bool {
         if id.len() > ID_LIMIT {
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn the_oldest_are_forgotten() {
-        let mut recent = Recent::default();
+        let mut recent = RecentIds::default();
         assert!(recent.add("a"));
         assert!(!recent.add("a"));
         assert_eq!(recent.count("a"), 2);

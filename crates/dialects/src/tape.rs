@@ -92,12 +92,12 @@ pub enum Action {
     CloseStdin,
     Signal(Signal),
     /// Let the policy judge this call. The answer settles its request with a hook's output.
-    Judge(Box<Judged>),
+    Judge(Box<ScreenedCall>),
 }
 
 /// A tool call that the agent shows to the gateway's own hook before it makes the call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Judged {
+pub struct ScreenedCall {
     /// The id by which it is settled. Clients do not see this request.
     pub request_id: String,
     pub tool_name: Option<String>,
@@ -121,7 +121,7 @@ pub enum Signal {
 
 /// A tool call that runs although the agent did not ask for it, or asked for something else.
 #[derive(Clone, Debug)]
-pub struct Unasked {
+pub struct UnaskedCall {
     /// The agent's id of the call.
     pub tool_id: String,
     /// `None` if only its title is known.
@@ -143,7 +143,7 @@ pub trait Sink {
     fn reply(&mut self, _call: Call, _result: Result<Json<'static>, GatewayError>) {}
 
     /// A tool call runs that nobody was asked about.
-    fn unasked(&mut self, _call: Unasked) {}
+    fn unasked(&mut self, _call: UnaskedCall) {}
 
     /// The output shows that a tool call has run, where no `toolCompleted` says so with certainty. Not
     /// `is_sure`: it ended with an error that may also be how the agent reports a denial.
@@ -507,7 +507,7 @@ impl<'o> Out<'o> {
     }
 
     /// A tool call runs that nobody was asked about; see [`Sink::unasked`].
-    pub fn unasked(&mut self, call: Unasked) {
+    pub fn unasked(&mut self, call: UnaskedCall) {
         self.sink.unasked(call);
     }
 

@@ -42,14 +42,14 @@ fn documents_say_what_is() {
 }
 
 #[derive(Default)]
-struct Seen {
+struct TranslatedLine {
     events: Vec<Value>,
     stdin: Vec<Value>,
     messages: Vec<Value>,
     renderer: Renderer,
 }
 
-impl Sink for Seen {
+impl Sink for TranslatedLine {
     fn event(&mut self, draft: Draft<'_>) {
         let event = common::stamped(draft, 1);
         self.events.push(serde_json::from_str(&event).expect("an event"));
@@ -73,7 +73,7 @@ fn check(dialect: &dyn AgentDialect, section: &str, name: &str) -> usize {
     let blocks = blocks(section);
     let live = blocks.iter().any(|(info, _)| info == "jsonl commands" || info == "jsonl stdin");
     let mut tape = Tape::new(dialect, &Setup { recording: !live, ..Setup::default() });
-    let mut seen = Seen::default();
+    let mut seen = TranslatedLine::default();
     let mut config = SessionConfig::default();
     if live {
         tape.start(&mut seen);
@@ -111,7 +111,7 @@ fn check(dialect: &dyn AgentDialect, section: &str, name: &str) -> usize {
             _ => {
                 if let Some(agent) = info.strip_prefix("jsonl agent of ") {
                     let renderer = Renderer::new(Options { partial: true });
-                    seen = Seen { renderer, ..Seen::default() };
+                    seen = TranslatedLine { renderer, ..TranslatedLine::default() };
                     let mut tape = Tape::recording(agentwire_dialects::agent(agent).expect(name));
                     tape.feed(text.as_bytes(), &mut seen);
                     tape.end(Exit::Unknown, &mut seen);

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use agentwire_dialects::front::{Ask, Effect, Front, Outbox, Reply};
+use agentwire_dialects::front::{Effect, Front, GatewayCall, GatewayReply, Outbox};
 use agentwire_protocol::{Call, Command, ErrorCode, GatewayError, SessionId};
 use agentwire_sessions::blocking::blocking_if_long;
 use agentwire_sessions::budget::Share;
@@ -60,7 +60,7 @@ pub struct Terms<'t> {
     pub is_limited: bool,
     /// Separates its idempotency keys from those of other clients.
     pub keys: String,
-    pub may: &'t (dyn Fn(&Ask) -> Result<(), GatewayError> + Sync),
+    pub may: &'t (dyn Fn(&GatewayCall) -> Result<(), GatewayError> + Sync),
 }
 
 /// What to do with a client's sessions when it closes its input.
@@ -168,7 +168,7 @@ struct DelayedReply {
     session: SessionId,
     until: u64,
     call: Call,
-    reply: Result<Reply, GatewayError>,
+    reply: Result<GatewayReply, GatewayError>,
 }
 
 impl Pump<'_> {
@@ -312,11 +312,11 @@ impl Pump<'_> {
             }
             for effect in effects {
                 match effect {
-                    Effect::Say(line) => connection.outgoing.push(&line),
-                    Effect::Ask(call, ask) => self.dispatch(call, ask),
+                    Effect::Send(line) => connection.outgoing.push(&line),
+                    Effect::Call(call, ask) => self.dispatch(call, ask),
                     Effect::Follow(session, after) => self.follow(&session, after, false),
                     Effect::Await(session, after) => self.follow(&session, after, true),
-                    Effect::Leave(session) => {
+                    Effect::Unfollow(session) => {
                         self.watched.remove(&session);
                         self.release(&session, u64::MAX);
                     }

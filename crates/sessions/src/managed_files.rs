@@ -7,7 +7,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use agentwire_dialects::agent::AgentDialect;
-use agentwire_dialects::guarded::{MachineFile, Unguarded};
+use agentwire_dialects::overrides::{FileOverride, MachineFile};
 use agentwire_protocol::{ErrorCode, GatewayError, SessionConfig};
 
 /// How much of a file is read. Such files are small.
@@ -17,7 +17,7 @@ const LIMIT: u64 = 1 << 20;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OverridingFile {
     pub file: PathBuf,
-    pub does: Unguarded,
+    pub does: FileOverride,
 }
 
 /// Finds such files, for an agent started with these variables in addition to our own.
@@ -51,7 +51,7 @@ pub(crate) fn check(
 impl OverridingFile {
     /// The warning at the start of a session that asks about some calls.
     pub(crate) fn warning(&self) -> String {
-        let Unguarded { what, remedy } = self.does;
+        let FileOverride { what, remedy } = self.does;
         format!("{what} ({}); {remedy}", self.file.display())
     }
 }
@@ -69,7 +69,7 @@ fn places(known: &MachineFile, env: &BTreeMap<String, String>) -> Vec<PathBuf> {
 }
 
 fn judged(known: &MachineFile, file: PathBuf) -> Option<OverridingFile> {
-    let does = (known.unguards)(&text(&file)?)?;
+    let does = (known.find_override)(&text(&file)?)?;
     Some(OverridingFile { file, does })
 }
 

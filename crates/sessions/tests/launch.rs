@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
-use agentwire_dialects::agent::{Launch, Part, Start, Stdin};
+use agentwire_dialects::agent::{ArgPart, Launch, Start, Stdin};
 use agentwire_protocol::command::Image;
 use agentwire_protocol::{Prompt, SessionConfig};
 use agentwire_sessions::process::{LaunchFiles, ResolveError, StdinPlan, prepare, resolve};
@@ -128,17 +128,17 @@ fn files_are_private_and_removed_with_the_process() {
     let config =
         SessionConfig { working_directory: Some("/tmp".to_owned()), ..SessionConfig::default() };
     let mut launch = Launch::new("agent", &config);
-    let file = |name: &str| Part::File(name.to_owned());
-    let text = |text: &str| Part::Text(text.to_owned());
+    let file = |name: &str| ArgPart::File(name.to_owned());
+    let text = |text: &str| ArgPart::Text(text.to_owned());
     // User text is not filled in, whatever it looks like.
     let odd = "{file:a.json} {escaped:b} {file:} {quoted:b}";
     launch.words(&["--plain", "{file:a.json}"]).option("--model", odd);
     launch.option_of("--config", [file("a.json")]);
     launch.option_of("--both", [file("a.json"), text(",{file:b},"), file("b")]);
     launch.stdin = Stdin::Empty;
-    launch.option_of("--all", [Part::Directory]);
-    launch.option_of("--said", [text("@"), Part::EscapedFile("b".to_owned())]);
-    launch.option_of("--list", [text("["), Part::QuotedFile("b".to_owned()), text("]")]);
+    launch.option_of("--all", [ArgPart::Directory]);
+    launch.option_of("--said", [text("@"), ArgPart::EscapedFile("b".to_owned())]);
+    launch.option_of("--list", [text("["), ArgPart::QuotedFile("b".to_owned()), text("]")]);
     launch.file("a.json", "{}").file("b", *b"\xff");
     // The directory need not exist.
     let runtime = place.path().join("da \"ta/run");
@@ -201,9 +201,9 @@ fn a_list_of_directories_has_no_comma_in_it() {
     let place = tempfile::tempdir().unwrap();
     let runtime = place.path().join("a,b");
     let mut launch = Launch::new("agent", &SessionConfig::default());
-    launch.file("a", "").option_of("--file", [Part::File("a".to_owned())]);
+    launch.file("a", "").option_of("--file", [ArgPart::File("a".to_owned())]);
     assert!(prepare(&launch, "/bin/agent".into(), &runtime, None).is_ok());
-    launch.option_of("--all", [Part::Directory]);
+    launch.option_of("--all", [ArgPart::Directory]);
     let error = prepare(&launch, "/bin/agent".into(), &runtime, None).unwrap_err();
     assert!(error.to_string().contains("comma"), "{error}");
     assert_eq!(fs::read_dir(&runtime).unwrap().count(), 0);

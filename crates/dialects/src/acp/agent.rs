@@ -2,13 +2,13 @@
 
 mod call_effects;
 mod commands;
-mod content;
-mod forms;
-mod opening;
+mod elicitation;
+mod handshake;
 mod requests;
 mod settings;
 mod settle;
 mod subagents;
+mod tool_content;
 mod tools;
 mod turns;
 mod updates;
@@ -18,18 +18,18 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use agentwire_protocol::event::{ErrorEvent, Other, SessionEndReason, TurnFailure};
 use agentwire_protocol::{Call, Command, ErrorCode, GatewayError, Json, MAIN_AGENT, Prompt, Text};
 
-use self::opening::Stage;
-use self::requests::Asked;
-use self::settings::Choice;
-use self::subagents::Agents;
-use self::tools::{Held, Tool};
-use self::turns::Block;
+use self::handshake::Stage;
+use self::requests::PendingRequest;
+use self::settings::SettingChoices;
+use self::subagents::SubAgents;
+use self::tools::{ToolState, WaitingCall};
+use self::turns::OpenBlock;
 use super::wire::{self, Failure, Message};
-use super::{Own, launch, own};
+use super::{AgentQuirks, launch, quirks};
 use crate::agent::{AgentTranslator, Exit, Setup};
 use crate::json::Value;
 use crate::ledger::Ledger;
-use crate::recent_ids::Recent;
+use crate::recent_ids::RecentIds;
 use crate::tape::Out;
 
 /// How many of our requests may wait for a response.
@@ -39,15 +39,15 @@ const SENT_LIMIT: usize = 1024;
 pub(super) struct Translator {
     setup: Setup,
     /// The quirks that were known when the agent was started.
-    own: Option<&'static Own>,
+    launch_quirks: Option<&'static AgentQuirks>,
     /// The model that the session was started with; otherwise the one that the agent first reported.
     first_model: Option<String>,
     launch_model: Option<String>,
     /// Queries that wait for the session to open.
     inquiries: Vec<(Call, &'static str)>,
-    /// The quirks in effect: `own`, or those of the name that the agent reported.
-    quirks: Option<&'static Own>,
-    ledger: Ledger<Tool, Asked>,
+    /// The quirks in effect: `launch_quirks`, or those of the name that the agent reported.
+    quirks: Option<&'static AgentQuirks>,
+    ledger: Ledger<ToolState, PendingRequest>,
     /// The agent's id for the session.
     session: Option<String>,
     stage: Stage,
@@ -55,18 +55,18 @@ pub(super) struct Translator {
     replaying: bool,
     capabilities: serde_json::Value,
     auth_methods: Option<Json<'static>>,
-    mode: Choice,
-    model: Choice,
+    mode: SettingChoices,
+    model: SettingChoices,
     /// The gateway mode, as the client named it; shown while the agent is in the mode that asks.
     shown_mode: Option<String>,
     /// The mode last reported to clients.
     told_mode: Option<String>,
     commands: Option<Json<'static>>,
     /// The open block of text or thought. The wire does not mark its end.
-    block: Option<Block>,
+    block: Option<OpenBlock>,
     /// Calls that wait for their arguments, oldest first.
-    held: Vec<Held>,
-    agents: Agents,
+    waiting_calls: Vec<WaitingCall>,
+    agents: SubAgents,
     /// Whether the turn has produced output.
     has_output: bool,
     /// An interrupt was sent to the running turn.
@@ -78,17 +78,17 @@ pub(super) struct Translator {
     cost: Option<f64>,
     cost_before: f64,
     /// Tool calls that have started, so that a late update does not reopen them.
-    started_tools: Recent,
+    started_tools: RecentIds,
     /// Requests that were raised. The agent may reuse an id.
-    raised_requests: Recent,
+    raised_requests: RecentIds,
     preface: Option<String>,
     /// Prompts that wait for the session to open or the turn to end.
     queue: VecDeque<Prompt>,
-    sent: BTreeMap<u64, Sent>,
+    sent: BTreeMap<u64, SentRequest>,
     next_id: u64,
 }
 
-enum Sent {
+enum SentRequest {
     Initialize,
     /// `session/new`, `session/load`, `session/resume` or `session/fork`.
     Open {
@@ -126,36 +126,36 @@ enum Setting {
 }
 
 impl Translator {
-    pub(super) fn new(setup: Setup, own: Option<&'static Own>) -> Self {
+    pub(super) fn new(setup: Setup, quirks: Option<&'static AgentQuirks>) -> Self {
         Self {
             first_model: setup.config.model.clone(),
             inquiries: Vec::new(),
             launch_model: setup.config.model.clone(),
             setup,
-            own,
-            quirks: own,
+            launch_quirks: quirks,
+            quirks,
             ledger: Ledger::default(),
             session: None,
             stage: Stage::Starting,
             replaying: false,
             capabilities: serde_json::Value::Null,
             auth_methods: None,
-            mode: Choice::default(),
-            model: Choice::default(),
+            mode: SettingChoices::default(),
+            model: SettingChoices::default(),
             shown_mode: None,
             told_mode: None,
             commands: None,
             block: None,
-            held: Vec::new(),
-            agents: Agents::default(),
+            waiting_calls: Vec::new(),
+            agents: SubAgents::default(),
             has_output: false,
             interrupted: false,
             has_other_session: false,
             other_spoke: false,
             cost: None,
             cost_before: 0.0,
-            started_tools: Recent::default(),
-            raised_requests: Recent::default(),
+            started_tools: RecentIds::default(),
+            raised_requests: RecentIds::default(),
             preface: None,
             queue: VecDeque::new(),
             sent: BTreeMap::new(),
@@ -165,10 +165,10 @@ impl Translator {
 
     /// The agent's name in error messages.
     fn name(&self) -> &'static str {
-        launch::name(self.own)
+        launch::name(self.launch_quirks)
     }
 
-    fn has(&self, quirk: impl FnOnce(&Own) -> bool) -> bool {
+    fn has(&self, quirk: impl FnOnce(&AgentQuirks) -> bool) -> bool {
         self.quirks.is_some_and(quirk)
     }
 
@@ -176,7 +176,7 @@ impl Translator {
         &mut self,
         method: &str,
         params: &serde_json::Value,
-        sent: Sent,
+        sent: SentRequest,
         out: &mut Out<'_>,
     ) -> Result<(), GatewayError> {
         if self.sent.len() >= SENT_LIMIT {
@@ -215,14 +215,14 @@ impl Translator {
             },
         };
         match (sent, failure) {
-            (Sent::Initialize, None) => self.initialized(result, out),
-            (Sent::Open { replays }, None) => self.opened(result, replays, out),
-            (Sent::Prompt, None) => self.finish_turn(result, out),
-            (Sent::Prompt, Some(failure)) => self.fail_prompt(&failure, out),
-            (Sent::Setting { setting, value, shown, waiter }, None) => {
-                self.setting_taken(setting, (&value, shown), waiter, result, out);
+            (SentRequest::Initialize, None) => self.initialized(result, out),
+            (SentRequest::Open { replays }, None) => self.opened(result, replays, out),
+            (SentRequest::Prompt, None) => self.finish_turn(result, out),
+            (SentRequest::Prompt, Some(failure)) => self.fail_prompt(&failure, out),
+            (SentRequest::Setting { setting, value, shown, waiter }, None) => {
+                self.setting_accepted(setting, (&value, shown), waiter, result, out);
             }
-            (Sent::Query { method, call }, None) => {
+            (SentRequest::Query { method, call }, None) => {
                 if let Some(call) = call {
                     let reply = result.map(|result| result.json().into_owned());
                     out.reply(call, Ok(reply.unwrap_or(Json::EMPTY)));
@@ -233,13 +233,13 @@ impl Translator {
                 }
                 self.retry_opening(method, out);
             }
-            (Sent::Initialize | Sent::Open { .. }, Some(failure)) => {
+            (SentRequest::Initialize | SentRequest::Open { .. }, Some(failure)) => {
                 let error = gateway_error(&failure);
                 out.emit(error_event(&failure));
-                let (_, name) = words(&failure);
+                let (_, name) = message_and_code(&failure);
                 self.refuse_opening(error, name.as_deref(), out);
             }
-            (Sent::Setting { waiter, .. }, Some(failure)) => {
+            (SentRequest::Setting { waiter, .. }, Some(failure)) => {
                 let error = gateway_error(&failure);
                 out.emit(error_event(&failure));
                 match waiter {
@@ -248,7 +248,7 @@ impl Translator {
                     Waiter::Nobody => {}
                 }
             }
-            (Sent::Query { call, .. }, Some(failure)) => {
+            (SentRequest::Query { call, .. }, Some(failure)) => {
                 let error = gateway_error(&failure);
                 out.emit(error_event(&failure));
                 if let Some(call) = call {
@@ -258,7 +258,11 @@ impl Translator {
         }
     }
 
-    fn recognise(&self, result: Option<Value<'_>>, failure: Option<&Failure<'_>>) -> Option<Sent> {
+    fn recognise(
+        &self,
+        result: Option<Value<'_>>,
+        failure: Option<&Failure<'_>>,
+    ) -> Option<SentRequest> {
         let is_opening = matches!(self.stage, Stage::Opening | Stage::Failed(_));
         if let Some(failure) = failure {
             let of_turn = failure.code.is_some_and(|code| match self.ledger.turn_is_open() {
@@ -267,22 +271,22 @@ impl Translator {
                 false => code > 0,
             });
             return match of_turn {
-                true => Some(Sent::Prompt),
-                false => is_opening.then_some(Sent::Open { replays: false }),
+                true => Some(SentRequest::Prompt),
+                false => is_opening.then_some(SentRequest::Open { replays: false }),
             };
         }
         let has = |name: &str| result.is_some_and(|result| result.get(name).is_some());
         if has("stopReason") {
-            Some(Sent::Prompt)
+            Some(SentRequest::Prompt)
         } else if has("protocolVersion") || has("agentCapabilities") {
-            Some(Sent::Initialize)
+            Some(SentRequest::Initialize)
         } else if has("sessionId") {
-            Some(Sent::Open { replays: false })
+            Some(SentRequest::Open { replays: false })
         } else if has("sessions") {
-            Some(Sent::Query { method: "session/list", call: None })
+            Some(SentRequest::Query { method: "session/list", call: None })
         } else if is_opening || has("modes") {
             // The result of `session/load` and `session/resume` may be empty or null.
-            Some(Sent::Open { replays: true })
+            Some(SentRequest::Open { replays: true })
         } else {
             None
         }
@@ -340,9 +344,12 @@ impl AgentTranslator for Translator {
         let mut replied = BTreeSet::new();
         for (_, sent) in std::mem::take(&mut self.sent) {
             let call = match sent {
-                Sent::Setting { waiter: Waiter::Call(call), .. } => Some(call),
-                Sent::Query { call, .. } => call,
-                Sent::Initialize | Sent::Open { .. } | Sent::Prompt | Sent::Setting { .. } => None,
+                SentRequest::Setting { waiter: Waiter::Call(call), .. } => Some(call),
+                SentRequest::Query { call, .. } => call,
+                SentRequest::Initialize
+                | SentRequest::Open { .. }
+                | SentRequest::Prompt
+                | SentRequest::Setting { .. } => None,
             };
             // A call that waits for two responses gets one reply.
             if let Some(call) = call.filter(|call| replied.insert(*call)) {
@@ -368,10 +375,10 @@ fn may_fail_a_prompt(code: i64) -> bool {
 }
 
 /// The failure's message, and the agent's name for it.
-fn words(failure: &Failure<'_>) -> (String, Option<String>) {
+fn message_and_code(failure: &Failure<'_>) -> (String, Option<String>) {
     let message = failure.message.as_deref().unwrap_or("an error without a message");
     let code = failure.code.map(|code| code.to_string());
-    if let Some((message, status)) = own::api_error(message) {
+    if let Some((message, status)) = quirks::api_error(message) {
         return (message, status.or(code));
     }
     let details = failure.data.and_then(|data| data.get("details").unwrap_or(data).string());
@@ -382,7 +389,7 @@ fn words(failure: &Failure<'_>) -> (String, Option<String>) {
 }
 
 fn error_event<'d>(failure: &Failure<'d>) -> ErrorEvent<'d> {
-    let (message, code) = words(failure);
+    let (message, code) = message_and_code(failure);
     ErrorEvent {
         code: code.map(Text::from),
         details: failure.data.map(Value::json),
@@ -391,7 +398,7 @@ fn error_event<'d>(failure: &Failure<'d>) -> ErrorEvent<'d> {
 }
 
 fn gateway_error(failure: &Failure<'_>) -> GatewayError {
-    let (message, _) = words(failure);
+    let (message, _) = message_and_code(failure);
     let details = failure.data.map(|data| data.json().into_owned());
     GatewayError { details, ..GatewayError::new(ErrorCode::AgentFailed, message) }
 }

@@ -10,10 +10,11 @@ use serde_json::{Value, json};
 use super::modes::gateway_mode;
 use super::wire;
 use crate::describe::{
-    AgentTools, CallFacts, Class, Description, Fields, Form, Seen, ShellCommand, Shows, Tool,
-    Touches, file_address, has_scheme, shell_command, shown, shows_by_class, unsure, value,
+    AgentTools, CallFacts, CallTraits, Class, CommandForm, Description, Fields, ShellCommand, Tool,
+    TouchSource, Touches, file_address, has_scheme, shell_command, shown, shows_by_class, unsure,
+    value,
 };
-use paths::Named;
+use paths::NamedFiles;
 pub(super) use paths::PATH;
 
 /// The tools of an agent about which only the kinds of calls are known. It always asks: modes with
@@ -46,7 +47,7 @@ pub(super) fn set_aside(call: &mut Fields) -> bool {
     unknown.retain(|name, _| !ACP_CALL.contains(&name.as_str()));
     let mut classes = Vec::new();
     hints::classes(&unknown, &mut classes);
-    if classes.is_empty() && Named::of(Class::Unknown, &unknown).is_empty() {
+    if classes.is_empty() && NamedFiles::of(Class::Unknown, &unknown).is_empty() {
         return false;
     }
     call.retain(|name, _| ACP_CALL.contains(&name.as_str()));
@@ -60,7 +61,7 @@ pub(super) fn may_be_file(address: &str) -> bool {
 }
 
 /// Everything that is known about a call.
-struct Told<'f> {
+struct ReportedCall<'f> {
     /// The call itself, if it is given as the input.
     call: Option<&'f Fields>,
     /// The tool's arguments.
@@ -73,7 +74,7 @@ struct Told<'f> {
 
 fn describe<'a>(facts: &CallFacts<'a>) -> Description<'a> {
     // The model may have written the title, and a title does not say where a command runs.
-    Description::of(facts, &[], |tool| look(facts, tool, |_| None))
+    Description::of(facts, &[], |tool| call_traits(facts, tool, |_| None))
 }
 
 fn own_mode(mode: &str) -> ApprovalMode {
@@ -81,14 +82,14 @@ fn own_mode(mode: &str) -> ApprovalMode {
 }
 
 /// Examines all of a call. `directory` returns where the title runs, if it is a command.
-pub(crate) fn look(
+pub(crate) fn call_traits(
     facts: &CallFacts<'_>,
     tool: Option<&'static Tool>,
     directory: fn(&Fields) -> Option<String>,
-) -> Seen {
+) -> CallTraits {
     let input = value(facts.input);
-    let told = Told::of(input.as_ref(), facts.call_id);
-    let (started, said) = (facts.kind.map(Class::of_kind), told.kind());
+    let call = ReportedCall::of(input.as_ref(), facts.call_id);
+    let (started, said) = (facts.kind.map(Class::of_kind), call.kind());
     let by_kind = match (started, said) {
         (Some(started), Some(said)) if started != Class::Unknown && rank(said) > rank(started) => {
             said
@@ -98,28 +99,28 @@ pub(crate) fn look(
     let class = tool.map_or(by_kind, |tool| tool.class);
     let shows = match (tool, by_kind) {
         (Some(tool), _) => tool.shows,
-        (None, Class::Read | Class::Search | Class::Edit | Class::Delete) => Shows::Guess,
+        (None, Class::Read | Class::Search | Class::Edit | Class::Delete) => TouchSource::Guess,
         (None, class) => shows_by_class(class),
     };
     let mut suspects = vec![class, by_kind];
-    suspects.extend(started.into_iter().chain(said).chain(told.kinds()));
-    suspects.extend(told.shown_classes());
+    suspects.extend(started.into_iter().chain(said).chain(call.kinds()));
+    suspects.extend(call.shown_classes());
     let mut is_certain = suspects.iter().all(|suspect| includes(class, *suspect, tool.is_some()))
-        && !told.shows_unknown()
-        && told.odd.is_none()
-        && told.unknown().is_none();
-    let command = || told.command(directory).map_or_else(|| shown(facts), Touches::Command);
+        && !call.shows_unknown()
+        && call.odd.is_none()
+        && call.unknown().is_none();
+    let command = || call.command(directory).map_or_else(|| shown(facts), Touches::Command);
     let touches = match (shows, &input) {
-        (Shows::Nothing, _) => {
-            let names_paths = told.names_paths(class);
+        (TouchSource::Nothing, _) => {
+            let names_paths = call.names_paths(class);
             // Unless the tool is known by its name, only text is certain to touch nothing.
-            let is_text = tool.is_some() || told.raw.is_none_or(paths::is_only_text);
+            let is_text = tool.is_some() || call.raw.is_none_or(paths::is_only_text);
             is_certain &= !names_paths && is_text;
-            let names_files = names_paths && told.odd.is_none();
-            if names_files { told.files(class, false) } else { Touches::Nothing }
+            let names_files = names_paths && call.odd.is_none();
+            if names_files { call.files(class, false) } else { Touches::Nothing }
         }
         _ if class == Class::Shell => command(),
-        (_, Some(_)) if class == Class::Network => match told.address(facts.title) {
+        (_, Some(_)) if class == Class::Network => match call.address(facts.title) {
             Some(path) => {
                 suspects.push(Class::Read);
                 is_certain = false;
@@ -130,9 +131,9 @@ pub(crate) fn look(
             }
             None => Touches::Unclear,
         },
-        (Shows::Guess, _) => told.files(class, true),
+        (TouchSource::Guess, _) => call.files(class, true),
         // Which fields name files is not certain, but a rule can deny the files that are found.
-        (_, _) if names_files(class) => told.files(class, false),
+        (_, _) if names_files(class) => call.files(class, false),
         (_, _) => Touches::Unclear,
     };
     // A command next to something else can still be denied for what it is.
@@ -143,7 +144,7 @@ pub(crate) fn look(
     // No rule and no mode answers a question.
     let is_certain = is_certain || class == Class::Question;
     let class = if is_certain { class } else { Class::Unknown };
-    Seen { class, suspects, touches, is_named: true, ..Seen::default() }
+    CallTraits { class, suspects, touches, is_named: true, ..CallTraits::default() }
 }
 
 fn rank(class: Class) -> u8 {
@@ -183,7 +184,7 @@ fn includes(class: Class, other: Class, is_named: bool) -> bool {
     }
 }
 
-impl<'f> Told<'f> {
+impl<'f> ReportedCall<'f> {
     /// The model writes the arguments, and may add fields to make them look like a call. An input with any
     /// other field, or with another call's id, is not a call.
     fn of(input: Option<&'f Value>, call_id: Option<&str>) -> Self {
@@ -273,11 +274,11 @@ impl<'f> Told<'f> {
         !self.list("content").all(is_known)
     }
 
-    fn named(&self, class: Class) -> Named {
+    fn named(&self, class: Class) -> NamedFiles {
         match (self.raw, self.odd) {
-            (Some(raw), _) => Named::of(class, raw),
-            (None, Some(odd)) => Named::anywhere(class, odd),
-            (None, None) => Named::default(),
+            (Some(raw), _) => NamedFiles::of(class, raw),
+            (None, Some(odd)) => NamedFiles::anywhere(class, odd),
+            (None, None) => NamedFiles::default(),
         }
     }
 
@@ -328,13 +329,14 @@ impl<'f> Told<'f> {
     }
 
     fn command(&self, directory: fn(&Fields) -> Option<String>) -> Option<ShellCommand> {
-        let mut told = match (self.raw, self.odd, self.call) {
+        let mut command = match (self.raw, self.odd, self.call) {
             (Some(raw), _, _) => shell_command(hints::command(raw)?, raw, &[])?,
             (None, Some(odd), _) => unsure(&hints::texts(odd)),
             (None, None, Some(call)) => {
                 let text = call.get("title")?.as_str()?.to_owned();
                 let directory = directory(call);
-                let form = if directory.is_some() { Form::Shell } else { Form::Unsure };
+                let form =
+                    if directory.is_some() { CommandForm::Shell } else { CommandForm::Unsure };
                 ShellCommand { text, form, directory }
             }
             (None, None, None) => return None,
@@ -342,12 +344,12 @@ impl<'f> Told<'f> {
         // A location next to a command is where it runs, or something that is not understood.
         for place in self.list("locations").chain(self.diffs()) {
             match place.get("path").and_then(Value::as_str).and_then(plain) {
-                Some(path) if told.directory.is_none() => told.directory = Some(path),
-                Some(path) if told.directory.as_ref() == Some(&path) => {}
-                _ => told.form = Form::Unsure,
+                Some(path) if command.directory.is_none() => command.directory = Some(path),
+                Some(path) if command.directory.as_ref() == Some(&path) => {}
+                _ => command.form = CommandForm::Unsure,
             }
         }
-        Some(told)
+        Some(command)
     }
 }
 

@@ -6,13 +6,16 @@ use agentwire_protocol::session::McpServer;
 use agentwire_protocol::{ErrorCode, GatewayError, SandboxMode, SessionConfig};
 use serde_json::{Value as Object, json};
 
-use super::Own;
-use crate::agent::{Launch, Start, further_prompt, has_native_options, refuse, whole_prompt};
+use super::AgentQuirks;
+use crate::agent::{Launch, Start, further_prompt, has_native_options, refuse, replacing_prompt};
 
-pub(super) fn launch(start: &Start<'_>, own: Option<&Own>) -> Result<Launch, GatewayError> {
+pub(super) fn launch(
+    start: &Start<'_>,
+    quirks: Option<&AgentQuirks>,
+) -> Result<Launch, GatewayError> {
     let config = start.config;
-    let has_sandbox = own.is_some_and(|own| own.has_sandbox);
-    let name = name(own);
+    let has_sandbox = quirks.is_some_and(|quirks| quirks.has_sandbox);
+    let name = name(quirks);
     let sandbox = config.sandbox_mode.unwrap_or_default();
     refuse(
         name,
@@ -33,8 +36,8 @@ pub(super) fn launch(start: &Start<'_>, own: Option<&Own>) -> Result<Launch, Gat
     )?;
     mcp_servers(config, name, |_| true)?;
     working_directory(config)?;
-    match own {
-        Some(own) => (own.launch)(config),
+    match quirks {
+        Some(quirks) => (quirks.launch)(config),
         // The user's settings name the program and its arguments; the rest is sent on the wire.
         None => Ok(Launch::new("acp", config)),
     }
@@ -52,8 +55,8 @@ pub(super) fn preface(config: &SessionConfig, announces: impl Fn(&str) -> bool) 
 }
 
 /// The agent's name in error messages.
-pub(super) fn name(own: Option<&Own>) -> &'static str {
-    own.map_or("the ACP agent", |own| own.name)
+pub(super) fn name(quirks: Option<&AgentQuirks>) -> &'static str {
+    quirks.map_or("the ACP agent", |quirks| quirks.name)
 }
 
 /// The parameters of `session/new`, `session/load`, `session/resume` and `session/fork`. `announces` says
@@ -61,10 +64,10 @@ pub(super) fn name(own: Option<&Own>) -> &'static str {
 pub(super) fn session(
     config: &SessionConfig,
     resume: Option<&str>,
-    own: Option<&Own>,
+    quirks: Option<&AgentQuirks>,
     announces: impl Fn(&str) -> bool,
 ) -> Result<Object, GatewayError> {
-    let name = name(own);
+    let name = name(quirks);
     let servers =
         mcp_servers(config, name, |transport| announces(&format!("mcpCapabilities.{transport}")))?;
     let mut params = serde_json::Map::new();
@@ -80,18 +83,18 @@ pub(super) fn session(
     if let Some(directories) = &config.additional_directories {
         if announces("sessionCapabilities.additionalDirectories") {
             add("additionalDirectories", json!(directories));
-        } else if own.is_none() && !directories.is_empty() {
+        } else if quirks.is_none() && !directories.is_empty() {
             return Err(GatewayError::unsupported(name, "the option additionalDirectories"));
         }
     }
-    let whole = whole_prompt(config).filter(|_| own.is_none());
+    let whole = replacing_prompt(config).filter(|_| quirks.is_none());
     if announces(SYSTEM_PROMPT) {
         let further = further_prompt(config).map(|text| json!({ "append": text }));
         if let Some(prompt) = whole.map(|text| json!(text)).or(further) {
             add("_meta", json!({ "systemPrompt": prompt }));
         }
     } else if whole.is_some() {
-        let what = "a systemPrompt that replaces its own; use a preset with append";
+        let what = "a systemPrompt that replaces its quirks; use a preset with append";
         return Err(GatewayError::unsupported(name, what));
     }
     if announces("_meta.claudeCode") {

@@ -74,7 +74,7 @@ wire! {
     }
 
     /// One piece of a tool call's `content`
-    struct Piece {
+    struct ToolContentItem {
         kind: Cow<'d, str> = "type",
         content: Value<'d> = "content",
         path: Value<'d> = "path",
@@ -105,7 +105,7 @@ wire! {
     }
 
     /// The result of `initialize`
-    struct Initialized {
+    struct InitializeResult {
         version: u64 = "protocolVersion",
         capabilities: Value<'d> = "agentCapabilities",
         info: Value<'d> = "agentInfo",
@@ -114,7 +114,7 @@ wire! {
 
     /// The result of `session/new`, `session/load`, `session/resume`, `session/set_config_option`.
     /// `models` is Gemini's.
-    struct Opened {
+    struct SessionResult {
         session_id: Text<'d> = "sessionId",
         modes: Value<'d> = "modes",
         models: Value<'d> = "models",
@@ -130,7 +130,7 @@ wire! {
     }
 
     /// The result of `session/prompt`
-    struct Prompted {
+    struct PromptResult {
         stop_reason: Cow<'d, str> = "stopReason",
         usage: Tokens<'d> = "usage",
         meta: Value<'d> = "_meta",

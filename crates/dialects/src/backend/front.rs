@@ -17,11 +17,11 @@ use serde_json::json;
 
 use self::callbacks::Callbacks;
 use self::options::{Create, in_our_names};
-use self::queries::{Method, say_result};
-use self::session::{Op, Session};
-use super::wire::{Code, Empty, Failure, Message, Wanted, message, refuse, say};
+use self::queries::{Method, send_result};
+use self::session::{Session, SessionOp};
+use super::wire::{Code, Empty, Failure, Message, RefusedAction, message, refuse, send};
 use crate::claude::user_content;
-use crate::front::{Ask, Front, Outbox, Reply};
+use crate::front::{Front, GatewayCall, GatewayReply, Outbox};
 use crate::program;
 
 /// One client. It sees only the sessions that it created.
@@ -32,13 +32,13 @@ pub struct Backend {
     sessions: BTreeMap<SessionId, Session>,
     /// Sessions that have ended, oldest first.
     over: VecDeque<SessionId>,
-    calls: BTreeMap<Call, Asked>,
+    calls: BTreeMap<Call, PendingCall>,
     callbacks: Callbacks,
 }
 
 /// A call that waits for its reply.
 #[derive(Debug)]
-enum Asked {
+enum PendingCall {
     Create {
         id: Option<String>,
         new: Box<NewSession>,
@@ -52,7 +52,7 @@ enum Asked {
     Op {
         session: SessionId,
         id: Option<String>,
-        op: Op,
+        op: SessionOp,
     },
     Answer {
         session: SessionId,
@@ -64,14 +64,14 @@ enum Asked {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Send {
+struct SendMessage {
     #[serde(default)]
     message: Option<String>,
     #[serde(default)]
     content: Option<Json<'static>>,
 }
 
-impl Send {
+impl SendMessage {
     fn prompt(self, agent: AgentType) -> Result<Prompt, Failure> {
         let prompt = match (self.message, self.content) {
             (Some(_), Some(_)) => {
@@ -123,22 +123,22 @@ impl Backend {
                     prompt.message_id = Some(out.message_id());
                 }
                 let new = Box::new(new);
-                let call = out.ask(Ask::Start(new.clone()));
-                self.calls.insert(call, Asked::Create { id: message.id.clone(), new });
+                let call = out.call(GatewayCall::Start(new.clone()));
+                self.calls.insert(call, PendingCall::Create { id: message.id.clone(), new });
             }
             "session.send" => {
-                let sent: Send = message.payload()?;
+                let sent: SendMessage = message.payload()?;
                 let session = named(message)?;
                 let (agent, replays) = self.find(&session).map(|it| (it.agent, it.replays))?;
                 let message_id = replays.then(|| out.message_id());
                 let prompt = Prompt { message_id, ..sent.prompt(agent)? };
-                self.perform(&session, message.id.clone(), Op::Send(prompt), out)?;
+                self.perform(&session, message.id.clone(), SessionOp::Send(prompt), out)?;
             }
             "session.interrupt" => {
-                self.perform(&named(message)?, message.id.clone(), Op::Interrupt, out)?;
+                self.perform(&named(message)?, message.id.clone(), SessionOp::Interrupt, out)?;
             }
             "session.kill" => {
-                self.perform(&named(message)?, message.id.clone(), Op::Kill, out)?;
+                self.perform(&named(message)?, message.id.clone(), SessionOp::Kill, out)?;
             }
             "query.call" => {
                 let QueryCall { method, args } = message.payload()?;
@@ -146,7 +146,7 @@ impl Backend {
                 self.find(&session)?;
                 let method = Method::named(&method)
                     .map_err(|text| Failure::new(Code::QueryMethodFailed, text))?;
-                self.perform(&session, message.id.clone(), Op::Query(method, args), out)?;
+                self.perform(&session, message.id.clone(), SessionOp::Query(method, args), out)?;
             }
             "callback.response" => {
                 if let Some(session) = &message.session_id {
@@ -161,7 +161,7 @@ impl Backend {
                 let command = Command::Settle(answered.settlement);
                 let call = out.command(&answered.session, command);
                 let (session, number) = (answered.session, answered.number);
-                self.calls.insert(call, Asked::Answer { session, number });
+                self.calls.insert(call, PendingCall::Answer { session, number });
             }
             other => {
                 return Err(Failure::invalid(format!("unknown message type {other}")));
@@ -194,7 +194,7 @@ impl Backend {
     ) {
         self.sessions.insert(session.clone(), state);
         let payload = json!({ "sdk_session_id": session });
-        say("session.created", id, Some(session.as_str()), payload, out);
+        send("session.created", id, Some(session.as_str()), payload, out);
         out.follow(session, after);
     }
 
@@ -203,10 +203,10 @@ impl Backend {
         let Some(state) = self.sessions.get_mut(session) else { return };
         match kind {
             EventKind::SessionStarted(started) => {
-                started.info.into_iter().for_each(|info| state.known.learn(info));
+                started.info.into_iter().for_each(|info| state.known.update_info(info));
             }
             EventKind::StatusChanged(change) => {
-                change.info.into_iter().for_each(|info| state.known.learn(info));
+                change.info.into_iter().for_each(|info| state.known.update_info(info));
             }
             EventKind::SessionEnded(ended) if ended.reason == SessionEndReason::Failed => {
                 let words = ended.error.map_or("the agent failed".to_owned(), |e| e.to_string());
@@ -220,7 +220,7 @@ impl Backend {
                 if !self.callbacks.raise(session, *request, shown, is_native) {
                     let denial = Settlement::error(id, "no client of this wire can answer that");
                     let call = out.command(session, Command::Settle(denial));
-                    self.calls.insert(call, Asked::Denial);
+                    self.calls.insert(call, PendingCall::Denial);
                 }
             }
             EventKind::RequestSettled(settled) => self.callbacks.settled(session, &settled, out),
@@ -271,42 +271,54 @@ impl Front for Backend {
         refuse(None, None, &Failure::invalid(text), out);
     }
 
-    fn on_reply(&mut self, call: Call, reply: Result<Reply, GatewayError>, out: &mut Outbox) {
+    fn on_reply(
+        &mut self,
+        call: Call,
+        reply: Result<GatewayReply, GatewayError>,
+        out: &mut Outbox,
+    ) {
         match (self.calls.remove(&call), reply) {
-            (Some(Asked::Create { id, new }), Ok(Reply::Started { session, after })) => {
+            (
+                Some(PendingCall::Create { id, new }),
+                Ok(GatewayReply::Started { session, after }),
+            ) => {
                 let state = Session::new(&session.id, session.agent_type, &new.config);
                 self.created(id.as_deref(), &session.id, after, state, out);
                 self.replay(&session.id, new.prompt.as_ref(), out);
             }
             // The agent may know a session that the log does not have.
-            (Some(Asked::Create { id, mut new }), Err(error))
+            (Some(PendingCall::Create { id, mut new }), Err(error))
                 if error.code == ErrorCode::SessionNotFound && new.resume.is_some() =>
             {
                 new.native_resume = new.resume.take().map(|id| id.as_str().to_owned());
-                let call = out.ask(Ask::Start(new.clone()));
-                self.calls.insert(call, Asked::Create { id, new });
+                let call = out.call(GatewayCall::Start(new.clone()));
+                self.calls.insert(call, PendingCall::Create { id, new });
             }
-            (Some(Asked::Create { id, .. }), Err(mut error)) => {
+            (Some(PendingCall::Create { id, .. }), Err(mut error)) => {
                 in_our_names(&mut error);
-                refuse(id.as_deref(), None, &Failure::of(Wanted::Session, error), out);
+                refuse(id.as_deref(), None, &Failure::of(RefusedAction::Session, error), out);
             }
-            (Some(Asked::Resume { session, prompt, .. }), Ok(Reply::Started { after, .. })) => {
+            (
+                Some(PendingCall::Resume { session, prompt, .. }),
+                Ok(GatewayReply::Started { after, .. }),
+            ) => {
                 out.follow(&session, after);
                 self.replay(&session, Some(&prompt), out);
                 self.resumed(&session, out);
             }
-            (Some(Asked::Resume { session, id, .. }), Err(error)) => {
-                let failure = Failure::of(Wanted::Turn, error);
+            (Some(PendingCall::Resume { session, id, .. }), Err(error)) => {
+                let failure = Failure::of(RefusedAction::Turn, error);
                 refuse(id.as_deref(), Some(session.as_str()), &failure, out);
                 self.ended(&session, out);
             }
-            (Some(Asked::Op { session, id, op }), Ok(Reply::Done(answer))) => match op {
+            (Some(PendingCall::Op { session, id, op }), Ok(GatewayReply::Done(answer))) => match op
+            {
                 // The session's messages report the outcome.
-                Op::Send(prompt) => self.replay(&session, Some(&prompt), out),
+                SessionOp::Send(prompt) => self.replay(&session, Some(&prompt), out),
                 // `session.killed` follows after the session's last events.
-                Op::Kill => {}
-                Op::Interrupt => {
-                    say(
+                SessionOp::Kill => {}
+                SessionOp::Interrupt => {
+                    send(
                         "session.interrupted",
                         id.as_deref(),
                         Some(session.as_str()),
@@ -314,18 +326,18 @@ impl Front for Backend {
                         out,
                     );
                 }
-                Op::Query(method, _) => {
+                SessionOp::Query(method, _) => {
                     let result = Ok(method.result(answer));
-                    say_result(id.as_deref(), session.as_str(), result, out);
+                    send_result(id.as_deref(), session.as_str(), result, out);
                 }
             },
-            (Some(Asked::Op { session, id, op }), Err(error)) => {
+            (Some(PendingCall::Op { session, id, op }), Err(error)) => {
                 self.refused(&session, id.as_deref(), op, error, out);
             }
-            (Some(Asked::Answer { session, number }), Err(error)) => {
+            (Some(PendingCall::Answer { session, number }), Err(error)) => {
                 self.callbacks.reopen(number);
                 let failure = self.callbacks.late(number);
-                let failure = failure.unwrap_or_else(|| Failure::of(Wanted::Answer, error));
+                let failure = failure.unwrap_or_else(|| Failure::of(RefusedAction::Answer, error));
                 let id = callbacks::name(number);
                 refuse(Some(&id), Some(session.as_str()), &failure, out);
             }
@@ -344,7 +356,7 @@ impl Front for Backend {
             frame.extend_from_slice(head.as_bytes());
             frame.extend_from_slice(line.as_bytes());
             frame.push(b'}');
-            out.say(frame);
+            out.send(frame);
         });
         self.happened(session, event.kind, out);
     }
@@ -358,7 +370,7 @@ impl Front for Backend {
     }
 
     fn on_lost(&mut self, session: &SessionId, error: GatewayError, out: &mut Outbox) {
-        refuse(None, Some(session.as_str()), &Failure::of(Wanted::Turn, error), out);
+        refuse(None, Some(session.as_str()), &Failure::of(RefusedAction::Turn, error), out);
         self.ended(session, out);
     }
 }

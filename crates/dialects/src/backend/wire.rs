@@ -40,7 +40,7 @@ fn text_or_nothing<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<S
 
 /// A message that stops a session, whatever else is wrong with it.
 #[derive(Deserialize)]
-struct Stopping {
+struct StopMessage {
     #[serde(rename = "type")]
     kind: String,
     session_id: String,
@@ -49,9 +49,9 @@ struct Stopping {
 pub(super) fn message(text: &str) -> Result<Message, (Sender, Failure)> {
     read_object(text, "the message").or_else(|failure| {
         let sender: Sender = read_object(text, "").unwrap_or_default();
-        match read_object::<Stopping>(text, "") {
+        match read_object::<StopMessage>(text, "") {
             // A message that stops a session is never refused for its form.
-            Ok(Stopping { kind, session_id })
+            Ok(StopMessage { kind, session_id })
                 if matches!(kind.as_str(), "session.interrupt" | "session.kill") =>
             {
                 Ok(Message { kind, id: sender.id, session_id: Some(session_id), payload: None })
@@ -93,7 +93,7 @@ pub(super) struct Failure {
 
 /// What the client wanted when the gateway refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum RefusedAction {
     Session,
     /// A prompt, an interrupt or the end of a session.
     Turn,
@@ -110,25 +110,25 @@ impl Failure {
     }
 
     /// The gateway's refusal on this wire; `details.code` is the gateway's code.
-    pub(super) fn of(wanted: Wanted, error: GatewayError) -> Self {
+    pub(super) fn of(wanted: RefusedAction, error: GatewayError) -> Self {
         let unable = match wanted {
-            Wanted::Session => Code::SessionCreateFailed,
-            Wanted::Turn | Wanted::Answer => Code::SdkError,
+            RefusedAction::Session => Code::SessionCreateFailed,
+            RefusedAction::Turn | RefusedAction::Answer => Code::SdkError,
         };
         let code = match (error.code, wanted) {
             // The message itself is well formed; the session cannot be created.
-            (ErrorCode::InvalidJson | ErrorCode::InvalidMessage, Wanted::Session) => unable,
+            (ErrorCode::InvalidJson | ErrorCode::InvalidMessage, RefusedAction::Session) => unable,
             (ErrorCode::InvalidJson | ErrorCode::InvalidMessage, _) => Code::InvalidMessage,
             // The callback is still open and can be answered in another way.
-            (ErrorCode::Unsupported, Wanted::Answer) => Code::InvalidMessage,
+            (ErrorCode::Unsupported, RefusedAction::Answer) => Code::InvalidMessage,
             (
                 ErrorCode::SessionNotFound
                 | ErrorCode::Conflict
                 | ErrorCode::RequestNotFound
                 | ErrorCode::RequestSettled,
-                Wanted::Answer,
+                RefusedAction::Answer,
             ) => Code::CallbackNotFound,
-            (ErrorCode::SessionNotFound, Wanted::Turn) => Code::SessionNotFound,
+            (ErrorCode::SessionNotFound, RefusedAction::Turn) => Code::SessionNotFound,
             (
                 ErrorCode::UnknownMethod
                 | ErrorCode::Unauthorized
@@ -170,14 +170,14 @@ struct Frame<'f, T: Serialize> {
     payload: T,
 }
 
-pub(super) fn say(
+pub(super) fn send(
     kind: &'static str,
     id: Option<&str>,
     session_id: Option<&str>,
     payload: impl Serialize,
     out: &mut Outbox,
 ) {
-    out.say_json(&Frame { kind, id, session_id, payload });
+    out.send_json(&Frame { kind, id, session_id, payload });
 }
 
 pub(super) fn refuse(
@@ -186,7 +186,7 @@ pub(super) fn refuse(
     failure: &Failure,
     out: &mut Outbox,
 ) {
-    say("error", id, session_id, failure, out);
+    send("error", id, session_id, failure, out);
 }
 
 #[derive(Serialize)]

@@ -6,8 +6,8 @@ use agentwire_protocol::{
     Call, ErrorCode, Event, EventKind, GatewayError, SessionId, SessionState,
 };
 
-use super::{Board, State};
-use crate::front::{Ask, Front, Outbox, Reply};
+use super::{Board, BoardState};
+use crate::front::{Front, GatewayCall, GatewayReply, Outbox};
 
 const OVER: &str = "the session has ended";
 const FAILED: &str = "the turn failed; the session waits for a prompt";
@@ -47,9 +47,9 @@ impl Watcher {
     }
 
     /// Asks for the session's state if there may be nothing more to show.
-    fn ask(&mut self, out: &mut Outbox) {
+    fn query_state(&mut self, out: &mut Outbox) {
         if !self.ends && self.board.rests() && self.agents.is_empty() && self.asked.is_none() {
-            self.asked = Some(out.ask(Ask::Session(self.session.clone())));
+            self.asked = Some(out.call(GatewayCall::Session(self.session.clone())));
         }
     }
 
@@ -71,21 +71,30 @@ impl Front for Watcher {
 
     fn on_overlong(&mut self, _bytes: u64, _out: &mut Outbox) {}
 
-    fn on_reply(&mut self, call: Call, reply: Result<Reply, GatewayError>, out: &mut Outbox) {
+    fn on_reply(
+        &mut self,
+        call: Call,
+        reply: Result<GatewayReply, GatewayError>,
+        out: &mut Outbox,
+    ) {
         if self.asked.take_if(|asked| *asked == call).is_none() {
             return;
         }
         match reply {
-            Ok(Reply::Session(session)) if session.last_seq == self.shown => {
+            Ok(GatewayReply::Session(session)) if session.last_seq == self.shown => {
                 let waits = session.state != SessionState::Ended;
-                match State::of(&session) {
-                    State::Running => {}
-                    State::Failed if waits => self.close(0, FAILED, out),
-                    State::Failed | State::Done | State::Cancelled => self.close(0, OVER, out),
+                match BoardState::of(&session) {
+                    BoardState::Running => {}
+                    BoardState::Failed if waits => self.close(0, FAILED, out),
+                    BoardState::Failed | BoardState::Done | BoardState::Cancelled => {
+                        self.close(0, OVER, out);
+                    }
                 }
             }
             // Newer events were shown since: ask again. If events are still to come, they ask themselves.
-            Ok(Reply::Session(session)) if session.last_seq < self.shown => self.ask(out),
+            Ok(GatewayReply::Session(session)) if session.last_seq < self.shown => {
+                self.query_state(out);
+            }
             Ok(_) => {}
             // The server closes the connection of a revoked token.
             Err(error) if error.code == ErrorCode::Unauthorized => {}
@@ -104,11 +113,11 @@ impl Front for Watcher {
         {
             self.agents.insert(event.agent_id.to_string());
         }
-        self.board.event(&event, &mut |told| out.say(told.get()));
+        self.board.event(&event, &mut |told| out.send(told.get()));
     }
 
     fn on_pause(&mut self, _session: &SessionId, out: &mut Outbox) {
-        self.ask(out);
+        self.query_state(out);
     }
 
     fn on_end(&mut self, _session: &SessionId, out: &mut Outbox) {

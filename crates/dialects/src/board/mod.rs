@@ -10,4 +10,4 @@ mod wire;
 
 pub use front::Watcher;
 pub use render::Board;
-pub use state::State;
+pub use state::BoardState;

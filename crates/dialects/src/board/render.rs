@@ -12,10 +12,10 @@ use agentwire_protocol::event::{
 };
 use agentwire_protocol::{Event, EventKind, Json, Text};
 
-use super::wire::{Action, Diff, Empty, Message, ToolResult, Voice};
+use super::wire::{Action, Diff, Empty, Message, MessageWriter, ToolResult};
 use crate::claude::tools::ToolUse;
 use crate::json::Scanner;
-use crate::tool_names::{shown, words};
+use crate::tool_display::{result_text, tool_use};
 
 /// How much of a line or a thought is collected before it is sent unfinished.
 const GATHER_LIMIT: usize = 1 << 20;
@@ -27,7 +27,7 @@ const TOOL_LIMIT: usize = 4096;
 #[derive(Clone, Debug, Default)]
 pub struct Board {
     /// The unfinished line or thought of each agent.
-    begun: BTreeMap<String, Begun>,
+    begun: BTreeMap<String, PartialText>,
     /// The names of the calls without a result.
     tools: BTreeMap<String, String>,
     /// How the last turn failed. It is reported once it is known whether the session continues.
@@ -37,7 +37,7 @@ pub struct Board {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Begun {
+struct PartialText {
     line: String,
     thought: String,
 }
@@ -50,16 +50,16 @@ enum Failure {
 
 impl Board {
     pub fn event(&mut self, event: &Event<'_>, say: &mut dyn FnMut(Json<'static>)) {
-        let mut voice = Voice::new(event, say);
+        let mut writer = MessageWriter::new(event, say);
         let agent = event.agent_id.decode();
-        self.interrupted(&agent, &event.kind, &mut voice);
+        self.interrupted(&agent, &event.kind, &mut writer);
         match &event.kind {
             EventKind::TextChunk(chunk) => {
                 let begun = self.begun.entry(agent.to_string()).or_default();
                 begun.line.push_str(&chunk.content.decode());
-                begun.lines(&mut voice);
+                begun.lines(&mut writer);
                 if chunk.is_complete {
-                    begun.end(&mut voice);
+                    begun.end(&mut writer);
                 }
                 self.forget(&agent);
             }
@@ -67,48 +67,48 @@ impl Board {
                 let begun = self.begun.entry(agent.to_string()).or_default();
                 begun.thought.push_str(&chunk.content.decode());
                 if chunk.is_complete || begun.thought.len() > GATHER_LIMIT {
-                    begun.end(&mut voice);
+                    begun.end(&mut writer);
                 }
                 self.forget(&agent);
             }
             EventKind::PlanUpdated(plan) => {
-                voice.tell("plan", Message { message: &steps(plan) });
+                writer.write("plan", Message { message: &steps(plan) });
             }
-            EventKind::ToolStarted(tool) => self.tool_started(tool, &mut voice),
+            EventKind::ToolStarted(tool) => self.tool_started(tool, &mut writer),
             EventKind::ToolCompleted(tool) => {
                 let output = match (&tool.result, &tool.error) {
-                    (Some(result), _) => words(&mut Scanner::new(), result),
+                    (Some(result), _) => result_text(&mut Scanner::new(), result),
                     (None, Some(error)) => error.to_string(),
                     (None, None) => String::new(),
                 };
-                self.tool_over(&tool.tool_id.decode(), tool.success, &output, &mut voice);
+                self.tool_ended(&tool.tool_id.decode(), tool.success, &output, &mut writer);
             }
             EventKind::ToolFailed(tool) => {
-                self.tool_over(&tool.tool_id.decode(), false, &tool.error.decode(), &mut voice);
+                self.tool_ended(&tool.tool_id.decode(), false, &tool.error.decode(), &mut writer);
             }
-            EventKind::FileChanged(change) => changed(change, &mut voice),
+            EventKind::FileChanged(change) => changed(change, &mut writer),
             EventKind::Error(failed) => {
-                voice.lines(&format!("Error: {}", failed.message.decode()));
+                writer.lines(&format!("Error: {}", failed.message.decode()));
             }
             EventKind::TurnStarted(_) => {
                 self.rests = false;
-                self.goes_on(&mut voice);
+                self.report_failed_turn(&mut writer);
             }
             EventKind::TurnCompleted(_) => {
                 self.rests = true;
                 self.failure = None;
             }
             EventKind::TurnFailed(turn) => self.turn_failed(turn),
-            EventKind::SessionEnded(ended) => self.over(ended, &mut voice),
-            EventKind::RequestRaised(request) => asked(request, &mut voice),
+            EventKind::SessionEnded(ended) => self.session_ended(ended, &mut writer),
+            EventKind::RequestRaised(request) => show_request(request, &mut writer),
             EventKind::AgentSpawned(spawned) => {
-                voice.lines(&format!("Subagent: {}", task(spawned)));
+                writer.lines(&format!("Subagent: {}", task(spawned)));
             }
             EventKind::StatusChanged(change) => {
-                if let (Status::Warning | Status::Notice | Status::Retrying, Some(words)) =
+                if let (Status::Warning | Status::Notice | Status::Retrying, Some(message)) =
                     (change.status, &change.message)
                 {
-                    voice.lines(&words.decode());
+                    writer.lines(&message.decode());
                 }
             }
             EventKind::SessionStarted(_)
@@ -129,7 +129,7 @@ impl Board {
     /// The approximate size of a copy in bytes.
     pub fn weight(&self) -> usize {
         let begun = self.begun.iter().map(|(agent, begun)| {
-            agent.len() + begun.line.len() + begun.thought.len() + size_of::<Begun>()
+            agent.len() + begun.line.len() + begun.thought.len() + size_of::<PartialText>()
         });
         let tools = self.tools.iter().map(|(id, name)| id.len() + name.len() + 64);
         begun.chain(tools).sum()
@@ -137,44 +137,50 @@ impl Board {
 
     /// An agent's unfinished text is sent before anything else of that agent, unless this event continues
     /// it.
-    fn interrupted(&mut self, agent: &str, kind: &EventKind<'_>, voice: &mut Voice<'_>) {
+    fn interrupted(&mut self, agent: &str, kind: &EventKind<'_>, writer: &mut MessageWriter<'_>) {
         if let EventKind::SessionEnded(_) = kind {
             for mut begun in std::mem::take(&mut self.begun).into_values() {
-                begun.end(voice);
+                begun.end(writer);
             }
             return;
         }
         let Some(begun) = self.begun.get_mut(agent) else { return };
-        let goes_on = match kind {
+        let report_failed_turn = match kind {
             EventKind::TextChunk(_) => begun.thought.is_empty(),
             EventKind::ThinkingChunk(_) => begun.line.is_empty(),
             EventKind::UsageReported(_) | EventKind::Other(_) | EventKind::StatusChanged(_) => true,
             _ => false,
         };
-        if !goes_on {
-            begun.end(voice);
+        if !report_failed_turn {
+            begun.end(writer);
             self.begun.remove(agent);
         }
     }
 
     /// Removes an agent without unfinished text.
     fn forget(&mut self, agent: &str) {
-        if self.begun.get(agent).is_some_and(Begun::is_empty) {
+        if self.begun.get(agent).is_some_and(PartialText::is_empty) {
             self.begun.remove(agent);
         }
     }
 
-    fn tool_started(&mut self, tool: &ToolStarted<'_>, voice: &mut Voice<'_>) {
-        let ToolUse { name, input, .. } = shown(tool);
-        voice.tell("action", Action { tool: &name, args: &input });
+    fn tool_started(&mut self, tool: &ToolStarted<'_>, writer: &mut MessageWriter<'_>) {
+        let ToolUse { name, input, .. } = tool_use(tool);
+        writer.write("action", Action { tool: &name, args: &input });
         if self.tools.len() < TOOL_LIMIT {
             self.tools.insert(tool.tool_id.to_string(), name);
         }
     }
 
-    fn tool_over(&mut self, id: &str, success: bool, output: &str, voice: &mut Voice<'_>) {
+    fn tool_ended(
+        &mut self,
+        id: &str,
+        success: bool,
+        output: &str,
+        writer: &mut MessageWriter<'_>,
+    ) {
         let tool = self.tools.remove(id).unwrap_or_default();
-        voice.tell("toolResult", ToolResult { tool: &tool, success, output });
+        writer.write("toolResult", ToolResult { tool: &tool, success, output });
     }
 
     fn turn_failed(&mut self, turn: &TurnFailed<'_>) {
@@ -190,22 +196,22 @@ impl Board {
     }
 
     /// The failed turn was not the last.
-    fn goes_on(&mut self, voice: &mut Voice<'_>) {
+    fn report_failed_turn(&mut self, writer: &mut MessageWriter<'_>) {
         match self.failure.take() {
-            Some(Failure::Interrupted) => voice.log("Turn interrupted"),
-            Some(Failure::Error(error)) => voice.lines(&format!("Turn failed: {error}")),
+            Some(Failure::Interrupted) => writer.log("Turn interrupted"),
+            Some(Failure::Error(error)) => writer.lines(&format!("Turn failed: {error}")),
             None => {}
         }
     }
 
-    fn over(&mut self, ended: &SessionEnded<'_>, voice: &mut Voice<'_>) {
+    fn session_ended(&mut self, ended: &SessionEnded<'_>, writer: &mut MessageWriter<'_>) {
         self.rests = true;
         self.tools.clear();
         let own = ended.error.as_ref().map(Text::to_string);
         let error = match (ended.reason, self.failure.take()) {
             (SessionEndReason::Completed, None) => return,
             (SessionEndReason::Completed, Some(Failure::Interrupted))
-            | (SessionEndReason::Cancelled, _) => return voice.tell("cancelled", Empty {}),
+            | (SessionEndReason::Cancelled, _) => return writer.write("cancelled", Empty {}),
             (SessionEndReason::Completed, Some(Failure::Error(error))) => error,
             (SessionEndReason::Failed | SessionEndReason::Timeout, failure) => {
                 own.unwrap_or_else(|| match (failure, ended.reason) {
@@ -215,38 +221,38 @@ impl Board {
                 })
             }
         };
-        voice.tell("error", Message { message: &format!("Session failed: {error}") });
+        writer.write("error", Message { message: &format!("Session failed: {error}") });
     }
 }
 
-impl Begun {
+impl PartialText {
     fn is_empty(&self) -> bool {
         self.line.is_empty() && self.thought.is_empty()
     }
 
     /// Sends the complete lines.
-    fn lines(&mut self, voice: &mut Voice<'_>) {
+    fn lines(&mut self, writer: &mut MessageWriter<'_>) {
         let Some(end) = self.line.rfind('\n') else {
             if self.line.len() > GATHER_LIMIT {
-                self.end(voice);
+                self.end(writer);
             }
             return;
         };
         let rest = self.line.split_off(end + 1);
         let mut whole = std::mem::replace(&mut self.line, rest);
         whole.pop();
-        voice.lines(&whole);
+        writer.lines(&whole);
     }
 
     /// Sends all that is collected.
-    fn end(&mut self, voice: &mut Voice<'_>) {
+    fn end(&mut self, writer: &mut MessageWriter<'_>) {
         let line = std::mem::take(&mut self.line);
         if !line.is_empty() {
-            voice.log(&line);
+            writer.log(&line);
         }
         let thought = std::mem::take(&mut self.thought);
         if !thought.trim().is_empty() {
-            voice.tell("plan", Message { message: thought.trim() });
+            writer.write("plan", Message { message: thought.trim() });
         }
     }
 }
@@ -265,26 +271,26 @@ fn steps(plan: &PlanUpdated<'_>) -> String {
     explanation.chain(entries).collect::<Vec<_>>().join("\n")
 }
 
-fn changed(change: &FileChanged<'_>, voice: &mut Voice<'_>) {
+fn changed(change: &FileChanged<'_>, writer: &mut MessageWriter<'_>) {
     let diff = change.diff.as_ref().map(Text::decode);
     let payload = Diff { file: &change.file_path, diff: diff.as_deref().unwrap_or_default() };
-    voice.tell("diff", payload);
+    writer.write("diff", payload);
 }
 
 /// Nobody answers on the board, but its readers should see that an answer is needed.
-fn asked(request: &RequestRaised<'_>, voice: &mut Voice<'_>) {
+fn show_request(request: &RequestRaised<'_>, writer: &mut MessageWriter<'_>) {
     let what = request.tool_name.as_ref().or(request.title.as_ref()).map(Text::decode);
     let what = what.as_deref().unwrap_or("something");
     let id = request.request_id.decode();
     match request.kind {
-        RequestKind::Permission => voice.lines(&format!("Waiting for permission: {what} ({id})")),
+        RequestKind::Permission => writer.lines(&format!("Waiting for permission: {what} ({id})")),
         RequestKind::Question if request.questions.is_empty() => {
-            voice.lines(&format!("Waiting for an answer: {what} ({id})"));
+            writer.lines(&format!("Waiting for an answer: {what} ({id})"));
         }
         RequestKind::Question => {
             for question in &request.questions {
                 let question = question.question.decode();
-                voice.lines(&format!("Waiting for an answer: {question} ({id})"));
+                writer.lines(&format!("Waiting for an answer: {question} ({id})"));
             }
         }
         RequestKind::Hook | RequestKind::Mcp | RequestKind::Other => {}
@@ -292,6 +298,6 @@ fn asked(request: &RequestRaised<'_>, voice: &mut Voice<'_>) {
 }
 
 fn task(spawned: &AgentSpawned<'_>) -> String {
-    let words = spawned.description.as_ref().or(spawned.name.as_ref()).or(spawned.prompt.as_ref());
-    words.map(|words| words.to_string()).unwrap_or_default()
+    let label = spawned.description.as_ref().or(spawned.name.as_ref()).or(spawned.prompt.as_ref());
+    label.map(|label| label.to_string()).unwrap_or_default()
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum State {
+pub enum BoardState {
     /// It works, or waits for an answer.
     Running,
     /// Its turn has ended.
@@ -15,7 +15,7 @@ pub enum State {
     Cancelled,
 }
 
-impl State {
+impl BoardState {
     /// A session that waits for a prompt, or that ended normally, has the state of its last turn.
     pub fn of(summary: &SessionSummary) -> Self {
         let by_turn = match summary.last_turn {

@@ -51,18 +51,18 @@ pub(super) struct ToolResult<'p> {
 pub(super) struct Empty {}
 
 /// Sends messages for one event. Each gets its own id, which is the same on every rendering.
-pub(super) struct Voice<'v> {
+pub(super) struct MessageWriter<'v> {
     event: &'v Event<'v>,
     count: u32,
     say: &'v mut dyn FnMut(Json<'static>),
 }
 
-impl<'v> Voice<'v> {
+impl<'v> MessageWriter<'v> {
     pub(super) fn new(event: &'v Event<'v>, say: &'v mut dyn FnMut(Json<'static>)) -> Self {
         Self { event, count: 0, say }
     }
 
-    pub(super) fn tell(&mut self, kind: &'static str, payload: impl Serialize) {
+    pub(super) fn write(&mut self, kind: &'static str, payload: impl Serialize) {
         self.count += 1;
         let (session_id, timestamp) = (&*self.event.session_id, &*self.event.timestamp);
         let of = format!("board\n{session_id}\n{}\n{}", self.event.seq, self.count);
@@ -71,7 +71,7 @@ impl<'v> Voice<'v> {
     }
 
     pub(super) fn log(&mut self, line: &str) {
-        self.tell("log", Line { line });
+        self.write("log", Line { line });
     }
 
     /// Sends each line separately, without its line end.

@@ -4,9 +4,9 @@ mod board;
 mod calls;
 mod commands;
 mod files;
-mod judging;
 mod messages;
 mod requests;
+mod screening;
 mod settle;
 mod subagents;
 mod system;
@@ -26,18 +26,18 @@ pub(super) use board::is_board;
 
 use self::board::Board;
 use self::calls::Calls;
-use self::requests::Ask;
+use self::requests::PendingRequest;
 use self::subagents::SubAgents;
 use self::tasks::Tasks;
 use self::text::Streams;
-use self::tools::ToolCall;
+use self::tools::ToolState;
 use self::turns::{Prompts, Totals};
 use super::wire::{Failure, Progress};
 use super::{Claude, modes};
 use crate::agent::{AgentTranslator, Exit, Setup};
 use crate::json::Value;
 use crate::ledger::{Ledger, completed_turn};
-use crate::recent_ids::Recent;
+use crate::recent_ids::RecentIds;
 use crate::tape::{Agent, Out};
 
 pub(super) const NAME: &str = "claude";
@@ -45,7 +45,7 @@ pub(super) const NAME: &str = "claude";
 /// The state of one session.
 pub(super) struct Translator {
     config: SessionConfig,
-    ledger: Ledger<ToolCall, Ask>,
+    ledger: Ledger<ToolState, PendingRequest>,
     streams: Streams,
     agents: SubAgents,
     tasks: Tasks,
@@ -63,7 +63,7 @@ pub(super) struct Translator {
     /// Claude's own session id, as requested or as last reported.
     session_id: Option<String>,
     /// Tool calls that were reported, open or not.
-    told_tools: Recent,
+    reported_tools: RecentIds,
     /// The turn was interrupted, according to a message to the model.
     interrupted: bool,
     /// The error that the last message of this turn reported.
@@ -86,7 +86,7 @@ impl Translator {
     pub(super) fn new(claude: Claude, setup: &Setup) -> Self {
         Self {
             config: setup.config.clone(),
-            ledger: Ledger::keeping(Ask::outlives_turn),
+            ledger: Ledger::keeping(PendingRequest::outlives_turn),
             streams: Streams::default(),
             agents: SubAgents::default(),
             tasks: Tasks::default(),
@@ -102,14 +102,14 @@ impl Translator {
             .map(str::to_owned),
             running_mode: {
                 let mode = setup.config.permission_mode.as_deref().unwrap_or(modes::ASKING);
-                if modes::is_kept(mode) { modes::ASKING } else { mode }.to_owned()
+                if modes::is_applied_by_gateway(mode) { modes::ASKING } else { mode }.to_owned()
             },
             claude,
             session_id: match (&setup.resume, setup.fork) {
                 (Some(id), false) => Some(id.clone()),
                 (Some(_), true) | (None, _) => setup.native_session_id.clone(),
             },
-            told_tools: Recent::default(),
+            reported_tools: RecentIds::default(),
             interrupted: false,
             error_code: None,
             ending: None,

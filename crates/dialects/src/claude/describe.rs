@@ -4,56 +4,57 @@
 use agentwire_protocol::ApprovalMode;
 
 use crate::describe::{
-    AgentTools, CallFacts, Class, Description, Seen, Shows, Tool, by_name, fields, tool, touched,
+    AgentTools, CallFacts, CallTraits, Class, Description, Tool, TouchSource, by_name, fields,
+    tool, touched,
 };
 
 pub(crate) const TOOLS: AgentTools =
     AgentTools { known: KNOWN, leaves_sandbox: false, shell_moves: true, describe, own_mode };
 
 const KNOWN: &[Tool] = &[
-    tool("Read", Class::Read, Shows::Path("file_path")),
-    tool("NotebookRead", Class::Read, Shows::Path("notebook_path")),
-    tool("LS", Class::Read, Shows::PathOrHere("path")),
-    tool("Grep", Class::Search, Shows::PathOrHere("path")),
-    tool("Glob", Class::Search, Shows::PathAndPattern("path", "pattern")),
-    tool("LSP", Class::Search, Shows::Path("filePath")),
-    tool("Edit", Class::Edit, Shows::Path("file_path")),
-    tool("MultiEdit", Class::Edit, Shows::Path("file_path")),
-    tool("Write", Class::Edit, Shows::Path("file_path")),
-    tool("NotebookEdit", Class::Edit, Shows::Path("notebook_path")),
-    tool("Bash", Class::Shell, Shows::Command("command")),
-    tool("Monitor", Class::Shell, Shows::Unclear),
-    tool("PowerShell", Class::Shell, Shows::Unclear),
-    tool("WebFetch", Class::Network, Shows::Address("url")),
-    tool("WebSearch", Class::Network, Shows::Unclear),
-    tool("TodoWrite", Class::Think, Shows::Nothing),
-    tool("TodoRead", Class::Think, Shows::Nothing),
-    tool("TaskCreate", Class::Think, Shows::Nothing),
-    tool("TaskUpdate", Class::Think, Shows::Nothing),
-    tool("TaskGet", Class::Think, Shows::Nothing),
-    tool("TaskList", Class::Think, Shows::Nothing),
-    tool("TaskOutput", Class::Think, Shows::Nothing),
-    tool("BashOutput", Class::Think, Shows::Nothing),
-    tool("ToolSearch", Class::Think, Shows::Nothing),
-    tool("StructuredOutput", Class::Think, Shows::Nothing),
-    tool("Agent", Class::Agent, Shows::Nothing),
-    tool("Task", Class::Agent, Shows::Nothing),
-    tool("SendMessage", Class::Agent, Shows::Nothing),
-    tool("TaskStop", Class::Agent, Shows::Nothing),
-    tool("AskUserQuestion", Class::Question, Shows::Nothing),
-    tool("EnterPlanMode", Class::Mode, Shows::Nothing),
-    tool("ExitPlanMode", Class::Mode, Shows::Nothing),
-    tool("EnterWorktree", Class::Mode, Shows::Nothing),
-    tool("ExitWorktree", Class::Mode, Shows::Nothing),
-    tool("ListMcpResourcesTool", Class::Mcp, Shows::Unclear),
-    tool("ReadMcpResourceTool", Class::Mcp, Shows::Unclear),
-    tool("KillShell", Class::Unknown, Shows::Unclear),
-    tool("KillBash", Class::Unknown, Shows::Unclear),
+    tool("Read", Class::Read, TouchSource::Path("file_path")),
+    tool("NotebookRead", Class::Read, TouchSource::Path("notebook_path")),
+    tool("LS", Class::Read, TouchSource::PathOrHere("path")),
+    tool("Grep", Class::Search, TouchSource::PathOrHere("path")),
+    tool("Glob", Class::Search, TouchSource::PathAndPattern("path", "pattern")),
+    tool("LSP", Class::Search, TouchSource::Path("filePath")),
+    tool("Edit", Class::Edit, TouchSource::Path("file_path")),
+    tool("MultiEdit", Class::Edit, TouchSource::Path("file_path")),
+    tool("Write", Class::Edit, TouchSource::Path("file_path")),
+    tool("NotebookEdit", Class::Edit, TouchSource::Path("notebook_path")),
+    tool("Bash", Class::Shell, TouchSource::Command("command")),
+    tool("Monitor", Class::Shell, TouchSource::Unclear),
+    tool("PowerShell", Class::Shell, TouchSource::Unclear),
+    tool("WebFetch", Class::Network, TouchSource::Address("url")),
+    tool("WebSearch", Class::Network, TouchSource::Unclear),
+    tool("TodoWrite", Class::Think, TouchSource::Nothing),
+    tool("TodoRead", Class::Think, TouchSource::Nothing),
+    tool("TaskCreate", Class::Think, TouchSource::Nothing),
+    tool("TaskUpdate", Class::Think, TouchSource::Nothing),
+    tool("TaskGet", Class::Think, TouchSource::Nothing),
+    tool("TaskList", Class::Think, TouchSource::Nothing),
+    tool("TaskOutput", Class::Think, TouchSource::Nothing),
+    tool("BashOutput", Class::Think, TouchSource::Nothing),
+    tool("ToolSearch", Class::Think, TouchSource::Nothing),
+    tool("StructuredOutput", Class::Think, TouchSource::Nothing),
+    tool("Agent", Class::Agent, TouchSource::Nothing),
+    tool("Task", Class::Agent, TouchSource::Nothing),
+    tool("SendMessage", Class::Agent, TouchSource::Nothing),
+    tool("TaskStop", Class::Agent, TouchSource::Nothing),
+    tool("AskUserQuestion", Class::Question, TouchSource::Nothing),
+    tool("EnterPlanMode", Class::Mode, TouchSource::Nothing),
+    tool("ExitPlanMode", Class::Mode, TouchSource::Nothing),
+    tool("EnterWorktree", Class::Mode, TouchSource::Nothing),
+    tool("ExitWorktree", Class::Mode, TouchSource::Nothing),
+    tool("ListMcpResourcesTool", Class::Mcp, TouchSource::Unclear),
+    tool("ReadMcpResourceTool", Class::Mcp, TouchSource::Unclear),
+    tool("KillShell", Class::Unknown, TouchSource::Unclear),
+    tool("KillBash", Class::Unknown, TouchSource::Unclear),
 ];
 
 fn describe<'a>(facts: &CallFacts<'a>) -> Description<'a> {
     Description::of(facts, KNOWN, |tool| {
-        let seen = by_name(facts, tool, touched);
+        let traits = by_name(facts, tool, touched);
         let reaches = |class: &Class| matches!(class, Class::Search | Class::Delete | Class::Move);
         let pattern = || {
             // Grep's own `pattern` matches text, not paths.
@@ -61,8 +62,8 @@ fn describe<'a>(facts: &CallFacts<'a>) -> Description<'a> {
             let field = if is_grep { "glob" } else { "pattern" };
             Some(fields(facts.input)?.get(field)?.as_str()?.to_owned())
         };
-        let pattern = seen.suspects.iter().any(reaches).then(pattern).flatten();
-        Seen { pattern, ..seen }
+        let pattern = traits.suspects.iter().any(reaches).then(pattern).flatten();
+        CallTraits { pattern, ..traits }
     })
 }
 

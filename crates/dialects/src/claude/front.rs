@@ -24,10 +24,10 @@ use agentwire_protocol::{
 
 use self::control::{Control, Fields};
 use self::initialize::Flavour;
-use self::lines::{Said, Unread};
-use self::requests::Shown;
+use self::lines::{ClientMessage, UnreadableLine};
+use self::requests::ShownRequest;
 use super::render::{Options as Rendering, Renderer};
-use crate::front::{Ask, Front, Outbox, Reply};
+use crate::front::{Front, GatewayCall, GatewayReply, Outbox};
 
 /// How many bytes may wait until the session runs.
 const EARLY_BYTES: usize = 64 << 20;
@@ -61,16 +61,16 @@ pub struct ClaudeFront {
     stage: Stage,
     flavour: Flavour,
     renderer: Renderer,
-    calls: BTreeMap<Call, Then>,
+    calls: BTreeMap<Call, PendingCall>,
     /// What arrived before the session ran, and how many bytes it had.
-    early: VecDeque<Early>,
+    early: VecDeque<EarlyMessage>,
     early_bytes: usize,
     /// Why prompts were refused, held until the running turn has its result.
     refusals: Vec<String>,
     /// Requests to put to the client, unless they are settled at once.
-    raised: Vec<(String, Vec<u8>, Shown)>,
+    raised: Vec<(String, Vec<u8>, ShownRequest)>,
     /// Requests that were put to the client and are not settled.
-    shown: BTreeMap<String, Shown>,
+    shown: BTreeMap<String, ShownRequest>,
     /// What the agent reported about itself.
     info: AgentInfo<'static>,
     /// How full the agent's context is.
@@ -92,17 +92,17 @@ enum Stage {
     Waiting,
     Starting,
     Running(SessionId),
-    Over,
+    Ended,
 }
 
 /// What arrived before the session ran.
-enum Early {
+enum EarlyMessage {
     Prompt(Prompt, Option<Json<'static>>),
     Control(Control),
 }
 
 /// What a reply is for.
-enum Then {
+enum PendingCall {
     Start,
     /// With the message to repeat.
     Prompt(Option<Json<'static>>),
@@ -145,38 +145,41 @@ impl ClaudeFront {
         self.failure.as_deref()
     }
 
-    fn take(&mut self, said: Said, bytes: usize, out: &mut Outbox) {
+    fn take(&mut self, said: ClientMessage, bytes: usize, out: &mut Outbox) {
         match (said, self.stage.clone()) {
-            (Said::Prompt(prompt, replay), stage) => {
+            (ClientMessage::Prompt(prompt, replay), stage) => {
                 if let Some(id) = &prompt.message_id {
                     self.renderer.name(id);
                 }
                 self.is_owing = true;
                 match stage {
                     Stage::Running(session) => self.prompt(&session, prompt, replay, out),
-                    Stage::Waiting | Stage::Starting | Stage::Over => {
-                        self.keep(Early::Prompt(prompt, replay), bytes, out);
+                    Stage::Waiting | Stage::Starting | Stage::Ended => {
+                        self.hold_early(EarlyMessage::Prompt(prompt, replay), bytes, out);
                         self.start(out);
                     }
                 }
             }
-            (Said::Control(control, fields), _) if control.subtype == "initialize" => {
+            (ClientMessage::Control(control, fields), _) if control.subtype == "initialize" => {
                 self.initialize(control, &fields, bytes, out);
             }
-            (Said::Control(control, _), Stage::Running(session)) => {
+            (ClientMessage::Control(control, _), Stage::Running(session)) => {
                 self.control(&session, control, out);
             }
             // Only `initialize` has the options that the session is started with, so others wait.
-            (Said::Control(control, _), Stage::Waiting | Stage::Starting | Stage::Over) => {
-                self.keep(Early::Control(control), bytes, out);
+            (
+                ClientMessage::Control(control, _),
+                Stage::Waiting | Stage::Starting | Stage::Ended,
+            ) => {
+                self.hold_early(EarlyMessage::Control(control), bytes, out);
             }
-            (Said::Answer(answer), _) => self.answer(answer, out),
-            (Said::Nothing, _) => {}
+            (ClientMessage::Answer(answer), _) => self.answer(answer, out),
+            (ClientMessage::Nothing, _) => {}
         }
     }
 
     /// Holds what arrived before the session runs, if there is room.
-    fn keep(&mut self, early: Early, bytes: usize, out: &mut Outbox) {
+    fn hold_early(&mut self, early: EarlyMessage, bytes: usize, out: &mut Outbox) {
         if self.early_bytes + bytes <= EARLY_BYTES {
             self.early_bytes += bytes;
             self.early.push_back(early);
@@ -184,8 +187,8 @@ impl ClaudeFront {
         }
         let why = "too much input before the session runs; wait for answers";
         match early {
-            Early::Prompt(..) => self.refuse(why, out),
-            Early::Control(control) => control::fail(&control.id, why, out),
+            EarlyMessage::Prompt(..) => self.refuse(why, out),
+            EarlyMessage::Control(control) => control::fail(&control.id, why, out),
         }
     }
 
@@ -195,19 +198,19 @@ impl ClaudeFront {
         if self.renderer.is_in_turn() && self.refusals.len() < REFUSALS {
             return self.refusals.push(why.to_owned());
         }
-        self.say_refusal(why, out);
+        self.send_refusal(why, out);
     }
 
-    fn say_refusal(&mut self, why: &str, out: &mut Outbox) {
+    fn send_refusal(&mut self, why: &str, out: &mut Outbox) {
         let new = &self.options.new;
         let session = match &self.stage {
             Stage::Running(session) => Some(session),
-            Stage::Waiting | Stage::Starting | Stage::Over => {
+            Stage::Waiting | Stage::Starting | Stage::Ended => {
                 new.id.as_ref().or(new.resume.as_ref())
             }
         };
         let session = session.map_or("", SessionId::as_str).to_owned();
-        self.renderer.refused(&session, why, &mut |line| out.say(line));
+        self.renderer.refused(&session, why, &mut |line| out.send(line));
     }
 
     fn initialize(&mut self, control: Control, fields: &Fields, bytes: usize, out: &mut Outbox) {
@@ -217,7 +220,7 @@ impl ClaudeFront {
         match initialize::apply(fields, &mut self.options.new.config) {
             Ok(flavour) => {
                 self.flavour = flavour;
-                self.keep(Early::Control(control), bytes, out);
+                self.hold_early(EarlyMessage::Control(control), bytes, out);
                 self.start(out);
             }
             Err(error) => control::fail(&control.id, &error, out),
@@ -232,20 +235,20 @@ impl ClaudeFront {
         out: &mut Outbox,
     ) {
         let call = out.command(session, Command::Prompt(prompt));
-        self.calls.insert(call, Then::Prompt(replay));
+        self.calls.insert(call, PendingCall::Prompt(replay));
     }
 
     fn start(&mut self, out: &mut Outbox) {
         if self.stage == Stage::Waiting {
             self.stage = Stage::Starting;
-            let call = out.ask(Ask::Start(Box::new(self.options.new.clone())));
-            self.calls.insert(call, Then::Start);
+            let call = out.call(GatewayCall::Start(Box::new(self.options.new.clone())));
+            self.calls.insert(call, PendingCall::Start);
         }
     }
 
-    fn started(&mut self, reply: Result<Reply, GatewayError>, out: &mut Outbox) {
+    fn started(&mut self, reply: Result<GatewayReply, GatewayError>, out: &mut Outbox) {
         let (session, after) = match reply {
-            Ok(Reply::Started { session, after }) => (session, after),
+            Ok(GatewayReply::Started { session, after }) => (session, after),
             Ok(_) => return self.failed("the session did not start", out),
             Err(error) if error.code == ErrorCode::SessionNotFound => {
                 let id = self.options.new.resume.as_ref().map_or("", SessionId::as_str);
@@ -263,18 +266,20 @@ impl ClaudeFront {
         self.early_bytes = 0;
         for early in std::mem::take(&mut self.early) {
             match early {
-                Early::Prompt(prompt, replay) => self.prompt(&session.id, prompt, replay, out),
-                Early::Control(control) => self.control(&session.id, control, out),
+                EarlyMessage::Prompt(prompt, replay) => {
+                    self.prompt(&session.id, prompt, replay, out);
+                }
+                EarlyMessage::Control(control) => self.control(&session.id, control, out),
             }
         }
     }
 
     /// No session was started: reports that to everything that waits, then closes.
     fn failed(&mut self, message: &str, out: &mut Outbox) {
-        self.stage = Stage::Over;
+        self.stage = Stage::Ended;
         self.failure = Some(message.to_owned());
         for early in std::mem::take(&mut self.early) {
-            if let Early::Control(control) = early {
+            if let EarlyMessage::Control(control) = early {
                 control::fail(&control.id, message, out);
             }
         }
@@ -287,10 +292,10 @@ impl ClaudeFront {
         if let EventKind::TurnCompleted(_) | EventKind::TurnFailed(_) = event.kind {
             self.put_questions(out);
         }
-        self.renderer.event(event, &mut |line| out.say(line));
+        self.renderer.event(event, &mut |line| out.send(line));
         if !self.renderer.is_in_turn() {
             for why in std::mem::take(&mut self.refusals) {
-                self.say_refusal(&why, out);
+                self.send_refusal(&why, out);
             }
         }
         if let EventKind::RequestRaised(request) = &event.kind {
@@ -319,15 +324,15 @@ impl ClaudeFront {
 
     /// The agent reported what it is.
     fn told(&mut self, info: &AgentInfo<'_>, out: &mut Outbox) {
-        let keep = |kept: &mut Option<Json<'static>>, told: &Option<Json<'_>>| {
+        let hold_early = |kept: &mut Option<Json<'static>>, told: &Option<Json<'_>>| {
             if let Some(told) = told {
                 *kept = Some(told.clone().into_owned());
             }
         };
-        keep(&mut self.info.commands, &info.commands);
-        keep(&mut self.info.agents, &info.agents);
-        keep(&mut self.info.models, &info.models);
-        keep(&mut self.info.account, &info.account);
+        hold_early(&mut self.info.commands, &info.commands);
+        hold_early(&mut self.info.agents, &info.agents);
+        hold_early(&mut self.info.models, &info.models);
+        hold_early(&mut self.info.account, &info.account);
         if let Some(mode) = &info.mode {
             self.info.mode = Some(mode.clone().into_owned());
         }
@@ -352,12 +357,16 @@ impl Front for ClaudeFront {
         }
         let read = match std::str::from_utf8(line) {
             Ok(text) => lines::read(text, self.options.replays, self.renderer.speaks_claude()),
-            Err(_) => Err(Unread { why: "the line is not UTF-8".to_owned(), is_prompt: false }),
+            Err(_) => {
+                Err(UnreadableLine { why: "the line is not UTF-8".to_owned(), is_prompt: false })
+            }
         };
         match read {
             Ok(said) => self.take(said, line.len(), out),
-            Err(Unread { why, is_prompt: true }) => self.refuse(&why, out),
-            Err(Unread { why, is_prompt: false }) => control::fail(&control::id(line), &why, out),
+            Err(UnreadableLine { why, is_prompt: true }) => self.refuse(&why, out),
+            Err(UnreadableLine { why, is_prompt: false }) => {
+                control::fail(&control::id(line), &why, out);
+            }
         }
     }
 
@@ -370,20 +379,31 @@ impl Front for ClaudeFront {
         control::fail("", &message, out);
     }
 
-    fn on_reply(&mut self, call: Call, reply: Result<Reply, GatewayError>, out: &mut Outbox) {
+    fn on_reply(
+        &mut self,
+        call: Call,
+        reply: Result<GatewayReply, GatewayError>,
+        out: &mut Outbox,
+    ) {
         match (self.calls.remove(&call), reply) {
-            (Some(Then::Start), reply) => self.started(reply, out),
-            (Some(Then::Control(control)), reply) => self.replied(control, reply, out),
-            (Some(Then::Prompt(Some(message))), Ok(reply)) => self.replay(message, reply, out),
-            (Some(Then::Prompt(_)), Err(error)) => self.refuse(&error.message, out),
-            (Some(Then::Inquiry(of)), reply) => self.learned(of, reply, out),
-            (Some(Then::Mode), Err(error)) => {
+            (Some(PendingCall::Start), reply) => self.started(reply, out),
+            (Some(PendingCall::Control(control)), reply) => self.replied(control, reply, out),
+            (Some(PendingCall::Prompt(Some(message))), Ok(reply)) => {
+                self.replay(message, reply, out);
+            }
+            (Some(PendingCall::Prompt(_)), Err(error)) => self.refuse(&error.message, out),
+            (Some(PendingCall::Inquiry(of)), reply) => self.learned(of, reply, out),
+            (Some(PendingCall::Mode), Err(error)) => {
                 let Stage::Running(session) = &self.stage else { return };
                 let why = format!("failed to change the mode: {}", error.message);
-                self.renderer.warn(session.as_str(), &why, &mut |line| out.say(line));
+                self.renderer.warn(session.as_str(), &why, &mut |line| out.send(line));
             }
-            (Some(Then::Settle(id)), Err(error)) => self.not_settled(&id, &error, out),
-            (Some(Then::Prompt(None) | Then::Mode | Then::Settle(_)), Ok(_)) | (None, _) => {}
+            (Some(PendingCall::Settle(id)), Err(error)) => self.not_settled(&id, &error, out),
+            (
+                Some(PendingCall::Prompt(None) | PendingCall::Mode | PendingCall::Settle(_)),
+                Ok(_),
+            )
+            | (None, _) => {}
         }
     }
 
@@ -398,7 +418,7 @@ impl Front for ClaudeFront {
     }
 
     fn on_end(&mut self, _session: &SessionId, out: &mut Outbox) {
-        self.stage = Stage::Over;
+        self.stage = Stage::Ended;
         let is_error = self.renderer.last_is_error().unwrap_or(self.is_owing);
         out.close(u8::from(is_error));
     }
@@ -410,7 +430,7 @@ impl Front for ClaudeFront {
         if !self.early.is_empty() {
             return self.start(out);
         }
-        self.stage = Stage::Over;
+        self.stage = Stage::Ended;
         out.close(u8::from(self.renderer.last_is_error() == Some(true)));
     }
 }
@@ -419,17 +439,17 @@ impl ClaudeFront {
     /// Puts the open requests to the client.
     fn put_questions(&mut self, out: &mut Outbox) {
         for (id, line, shown) in std::mem::take(&mut self.raised) {
-            out.say(line);
+            out.send(line);
             self.shown.insert(id, shown);
         }
     }
 
     /// Repeats a message to the client, with the id under which it was accepted.
-    fn replay(&mut self, message: Json<'static>, reply: Reply, out: &mut Outbox) {
+    fn replay(&mut self, message: Json<'static>, reply: GatewayReply, out: &mut Outbox) {
         let Stage::Running(session) = &self.stage else { return };
-        let Reply::Done(taken) = reply else { return };
+        let GatewayReply::Done(taken) = reply else { return };
         let Ok(taken) = taken.read::<PromptResult>() else { return };
-        out.say_json(&BTreeMap::from([
+        out.send_json(&BTreeMap::from([
             ("type", Json::of(&"user")),
             ("message", message),
             ("parent_tool_use_id", Json::trusted("null")),

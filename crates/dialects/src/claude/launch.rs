@@ -6,8 +6,8 @@ use agentwire_protocol::session::{McpServer, SandboxSettings, SystemPrompt};
 use agentwire_protocol::{ErrorCode, GatewayError, Json, SandboxMode, SessionConfig};
 use serde_json::json;
 
-use super::{Claude, guard, modes, native, project};
-use crate::agent::{Arg, Launch, Part, Start, refuse};
+use super::{Claude, guard, modes, overrides, project};
+use crate::agent::{Arg, ArgPart, Launch, Start, refuse};
 
 /// Allows a change to a mode that Claude never runs in here.
 const ALLOW_BYPASS: &str = "--allow-dangerously-skip-permissions";
@@ -46,7 +46,7 @@ pub(super) fn launch(claude: &Claude, start: &Start<'_>) -> Result<Launch, Gatew
         ],
     )?;
     guard::check(config)?;
-    native::check_prompt_tool(name, config)?;
+    overrides::check_prompt_tool(name, config)?;
     let mut launch = Launch::new("claude", config);
     launch.words(&[
         "-p",
@@ -81,7 +81,7 @@ pub(super) fn launch(claude: &Claude, start: &Start<'_>) -> Result<Launch, Gatew
     if !servers.is_empty() {
         // A file, not argv: servers have secrets in `env` and `headers`.
         launch.file("mcp.json", json!({ "mcpServers": servers }).to_string());
-        launch.option_of("--mcp-config", [Part::File("mcp.json".to_owned())]);
+        launch.option_of("--mcp-config", [ArgPart::File("mcp.json".to_owned())]);
     }
     if config.enable_file_checkpointing == Some(true) {
         let name = "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING";
@@ -92,7 +92,7 @@ pub(super) fn launch(claude: &Claude, start: &Start<'_>) -> Result<Launch, Gatew
         match inline(arg) {
             Some((flag, json)) => {
                 let name = format!("native-{at}.json");
-                launch.option_of(flag, [Part::File(name.clone())]);
+                launch.option_of(flag, [ArgPart::File(name.clone())]);
                 launch.file(name, json);
             }
             None => launch.args.push(Arg::from(arg.as_str())),

@@ -14,7 +14,7 @@ mod front;
 mod guard;
 mod launch;
 mod modes;
-mod native;
+mod overrides;
 pub(crate) mod permission;
 mod program;
 mod project;
@@ -32,9 +32,9 @@ use agentwire_protocol::{AgentType, GatewayError, SessionConfig};
 
 use crate::agent::{AgentDialect, AgentTranslator, Capabilities, Launch, OwnHooks, Setup, Start};
 use crate::describe::AgentTools;
-use crate::guarded::Guarded;
 use crate::hooks::callbacks;
 use crate::json::Value;
+use crate::overrides::RefusedOptions;
 use crate::project::ProjectFile;
 
 /// Claude Code. It accepts hooks for the start and end of a session, and never calls them (2.1.325).
@@ -134,8 +134,8 @@ impl AgentDialect for Claude {
         failed.error_type.as_ref().is_some_and(|name| names.contains(&&*name.decode()))
     }
 
-    fn guarded(&self) -> Option<&'static Guarded> {
-        Some(&native::GUARDED)
+    fn refused_options(&self) -> Option<&'static RefusedOptions> {
+        Some(&overrides::REFUSED_OPTIONS)
     }
 
     fn project_files(&self, config: &SessionConfig) -> Vec<ProjectFile> {

@@ -13,14 +13,14 @@ pub(super) const ASKING: &str = "default";
 const MODES: [&str; 6] = [ASKING, "acceptEdits", "plan", "bypassPermissions", "dontAsk", "auto"];
 
 /// Whether the gateway applies this mode itself and Claude never runs in it.
-pub(super) fn is_kept(mode: &str) -> bool {
+pub(super) fn is_applied_by_gateway(mode: &str) -> bool {
     matches!(mode, "acceptEdits" | "bypassPermissions")
 }
 
 /// Claude's name for a mode that the gateway applies; `None` if clients see Claude's own mode.
 pub(super) fn shown(own: Option<&str>, approval: Option<ApprovalMode>) -> Option<&str> {
     match (own, approval.unwrap_or_default()) {
-        (Some(own), _) => Some(own).filter(|own| is_kept(own)),
+        (Some(own), _) => Some(own).filter(|own| is_applied_by_gateway(own)),
         (None, ApprovalMode::Ask | ApprovalMode::AskDangerous) => None,
         (None, ApprovalMode::AutoEdit) => Some("acceptEdits"),
         (None, ApprovalMode::AutoAll) => Some("bypassPermissions"),
@@ -43,5 +43,5 @@ pub(super) fn handed_down(
         let what = "permissionMode auto together with blockedTools";
         return Err(GatewayError::unsupported(agent, what));
     }
-    Ok(if is_kept(known) { ASKING } else { known })
+    Ok(if is_applied_by_gateway(known) { ASKING } else { known })
 }

@@ -27,13 +27,13 @@ pub(crate) struct Updates {
 fn rule_of(tool: &str, input: &Json<'_>) -> PermissionRule {
     #[derive(Default, Deserialize)]
     #[serde(default)]
-    struct Shown {
+    struct RuleInput {
         command: Option<String>,
         #[serde(alias = "notebook_path", alias = "path")]
         file_path: Option<String>,
     }
-    let shown: Shown = match tool.starts_with("mcp__") {
-        true => Shown::default(),
+    let shown: RuleInput = match tool.starts_with("mcp__") {
+        true => RuleInput::default(),
         false => input.read().unwrap_or_default(),
     };
     // Claude writes // before an absolute path.

@@ -2,31 +2,32 @@
 
 use agentwire_protocol::SessionConfig;
 
-use crate::project::Above::{Everywhere, Repository};
-use crate::project::{Form, ProjectFile};
+use crate::project::ParentSearch::{Everywhere, Repository};
+use crate::project::{FileFormat, ProjectFile};
 
 /// Read with the setting source `project`.
 const PROJECT: [ProjectFile; 10] = [
-    ProjectFile::file(".claude/settings.json", Form::Json, Repository),
-    ProjectFile::file(".claude/launch.json", Form::Json, Repository),
-    ProjectFile::file(".claude/scheduled_tasks.json", Form::Opaque, Repository),
+    ProjectFile::file(".claude/settings.json", FileFormat::Json, Repository),
+    ProjectFile::file(".claude/launch.json", FileFormat::Json, Repository),
+    ProjectFile::file(".claude/scheduled_tasks.json", FileFormat::Opaque, Repository),
     // Skills below the working directory are loaded when the agent works on files there.
-    ProjectFile::tree(".claude/agents", &[".md"], Form::Markdown, Repository).and_below(),
-    ProjectFile::tree(".claude/commands", &[".md"], Form::Markdown, Repository).and_below(),
-    ProjectFile::tree(".claude/skills", &[".md"], Form::Markdown, Repository).and_below(),
+    ProjectFile::tree(".claude/agents", &[".md"], FileFormat::Markdown, Repository).and_below(),
+    ProjectFile::tree(".claude/commands", &[".md"], FileFormat::Markdown, Repository).and_below(),
+    ProjectFile::tree(".claude/skills", &[".md"], FileFormat::Markdown, Repository).and_below(),
     // A skill may be a plugin with its own hooks and servers.
-    ProjectFile::tree(".claude/skills", &PLUGIN, Form::Json, Repository).and_below(),
-    ProjectFile::tree(".claude/workflows", &[""], Form::Opaque, Repository),
-    ProjectFile::tree(".claude/hooks", &[""], Form::Script, Repository),
+    ProjectFile::tree(".claude/skills", &PLUGIN, FileFormat::Json, Repository).and_below(),
+    ProjectFile::tree(".claude/workflows", &[""], FileFormat::Opaque, Repository),
+    ProjectFile::tree(".claude/hooks", &[""], FileFormat::Script, Repository),
     // It has its own switch, but is only read with this source.
-    ProjectFile::file(".mcp.json", Form::Json, Everywhere),
+    ProjectFile::file(".mcp.json", FileFormat::Json, Everywhere),
 ];
 
 /// Files that make a directory a plugin, or belong to one.
 const PLUGIN: [&str; 4] = ["plugin.json", "hooks.json", ".mcp.json", ".lsp.json"];
 
 /// Read with the setting source `local`.
-const LOCAL: ProjectFile = ProjectFile::file(".claude/settings.local.json", Form::Json, Repository);
+const LOCAL: ProjectFile =
+    ProjectFile::file(".claude/settings.local.json", FileFormat::Json, Repository);
 
 /// The setting source that reads only the user's settings.
 const USER: &str = "user";

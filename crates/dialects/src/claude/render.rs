@@ -22,18 +22,18 @@ use agentwire_protocol::event::{RequestKind, RequestRaised, Status, StatusChange
 use agentwire_protocol::{AgentType, Event, EventKind, Json, MAIN_AGENT, Text};
 use serde::Serialize;
 
-use self::frames::{CompactMetadata, Compacted, RateLimit, Retry, StatusLine, System};
-use self::messages::{Piece, Sort, Speakers};
-use self::native::Line;
-use self::output::Voice;
+use self::frames::{CompactBoundary, CompactMetadata, RateLimit, Retry, StatusLine, System};
+use self::messages::{BlockKind, Speakers, TextPiece};
+use self::native::LineKind;
+use self::output::MessageWriter;
 use self::session::Session;
 pub(crate) use self::session::claude_mode;
-use self::tools::Tool;
+use self::tools::OpenCall;
 use self::turn::{Ending, Totals, Turn};
 use super::tools::{ToolCall, ToolUse};
 use crate::json::{Scanner, Value};
 use crate::program;
-use crate::recent_ids::Recent;
+use crate::recent_ids::RecentIds;
 
 /// The version of Claude Code whose protocol is spoken.
 pub const VERSION: &str = "2.1.325";
@@ -58,21 +58,21 @@ pub struct Renderer {
     turn: Turn,
     totals: Totals,
     speakers: Speakers,
-    tools: Vec<Tool>,
+    tools: Vec<OpenCall>,
     /// Calls that were shown, open or not.
-    called: Recent,
+    called: RecentIds,
     /// Of these, the calls that show what they did to a file.
-    edits: Recent,
+    edits: RecentIds,
     todos: Option<Json<'static>>,
     /// Questions that are shown as calls: the call's id by the request's id.
     questions: BTreeMap<String, String>,
     /// Agents that work while the agent that spawned them continues.
-    background: Recent,
+    background: RecentIds,
     last_is_error: Option<bool>,
     /// How many messages were rendered without an event.
     asides: u64,
     /// Messages whose fate is reported; `None` reports all.
-    named: Option<Recent>,
+    named: Option<RecentIds>,
     scanner: Scanner,
 }
 
@@ -93,18 +93,18 @@ impl Renderer {
         }
         let agent = &*event.agent_id.decode();
         if agent == MAIN_AGENT {
-            self.session.learn(&event.kind);
+            self.session.update_info(&event.kind);
         }
         if let EventKind::SessionStarted(started) = &event.kind {
             self.is_claude = program(started.agent_type).speaks_claude();
         }
         let session_id = self.claude_id.take();
         let named = session_id.as_deref().unwrap_or(&event.session_id);
-        let voice = &mut Voice::new(named, &event.id, self.options.partial, say);
+        let writer = &mut MessageWriter::new(named, &event.id, self.options.partial, say);
         if self.is_claude {
-            self.bound(event, is_said, voice);
+            self.bound(event, is_said, writer);
         } else {
-            self.render(event, agent, voice);
+            self.render(event, agent, writer);
         }
         self.claude_id = session_id;
     }
@@ -149,7 +149,7 @@ impl Renderer {
     /// Reports the fate of named messages only: a client that gives its messages no ids does not hear of
     /// the ids that they were given.
     pub fn only_named(mut self) -> Self {
-        self.named = Some(Recent::default());
+        self.named = Some(RecentIds::default());
         self
     }
 
@@ -167,19 +167,19 @@ impl Renderer {
     }
 
     /// Passes on one of Claude's own lines; returns whether it did.
-    fn pass(&mut self, text: &str, line: Line, say: &mut dyn FnMut(&str)) -> bool {
+    fn pass(&mut self, text: &str, line: LineKind, say: &mut dyn FnMut(&str)) -> bool {
         match line {
-            Line::Withheld => return false,
-            Line::Partial if !self.options.partial => return false,
-            Line::Partial | Line::Message => {}
-            Line::Lifecycle if self.is_known(text) => {}
-            Line::Lifecycle => return false,
-            Line::Init => {
+            LineKind::Withheld => return false,
+            LineKind::Partial if !self.options.partial => return false,
+            LineKind::Partial | LineKind::Message => {}
+            LineKind::Lifecycle if self.is_known(text) => {}
+            LineKind::Lifecycle => return false,
+            LineKind::Init => {
                 self.turn.is_begun = true;
                 let session_id = native::session_id(&mut self.scanner, text);
                 self.claude_id = session_id.or(self.claude_id.take());
             }
-            Line::Result => {
+            LineKind::Result => {
                 self.turn.has_result = true;
                 self.last_is_error = native::is_error(&mut self.scanner, text);
             }
@@ -190,88 +190,88 @@ impl Renderer {
 
     /// For a turn of Claude's, only the bounds are rendered here, if Claude did not report them: it died,
     /// was cut off, or never received the turn. So is a mode that the gateway applies for Claude.
-    fn bound(&mut self, event: &Event<'_>, is_said: bool, voice: &mut Voice<'_>) {
+    fn bound(&mut self, event: &Event<'_>, is_said: bool, writer: &mut MessageWriter<'_>) {
         if let EventKind::TurnStarted(_) = &event.kind {
             self.turn.started(&event.timestamp);
         } else if let EventKind::TurnCompleted(turn) = &event.kind {
-            self.end_turn(event, &Ending::completed(turn, ""), voice);
+            self.end_turn(event, &Ending::completed(turn, ""), writer);
         } else if let EventKind::TurnFailed(turn) = &event.kind {
-            self.end_turn(event, &Ending::failed(turn), voice);
+            self.end_turn(event, &Ending::failed(turn), writer);
         } else if let EventKind::StatusChanged(change) = &event.kind
             && change.status == Status::Mode
             && !is_said
         {
-            self.mode_changed(voice);
+            self.mode_changed(writer);
         }
     }
 
-    fn mode_changed(&mut self, voice: &mut Voice<'_>) {
+    fn mode_changed(&mut self, writer: &mut MessageWriter<'_>) {
         if let mode @ Some(_) = self.session.mode() {
             let status = StatusLine { permission_mode: mode, ..StatusLine::default() };
-            system("status", status, voice);
+            system("status", status, writer);
         }
     }
 
-    fn render(&mut self, event: &Event<'_>, agent: &str, voice: &mut Voice<'_>) {
+    fn render(&mut self, event: &Event<'_>, agent: &str, writer: &mut MessageWriter<'_>) {
         // Everything about a turn comes after its `init`.
         if self.turn.is_due && !(is_preparing(&event.kind) && self.session.awaits_tools()) {
-            self.begin_turn(voice);
+            self.start_turn(writer);
         }
         match &event.kind {
             EventKind::TurnStarted(_) => {
                 self.turn = Turn::default();
                 self.turn.started(&event.timestamp);
-                self.speakers.main.begin_turn();
+                self.speakers.main.start_turn();
                 self.turn.is_due = self.session.awaits_tools();
                 if !self.turn.is_due {
-                    self.begin_turn(voice);
+                    self.start_turn(writer);
                 }
             }
             EventKind::TurnCompleted(turn) => {
-                self.speakers.main.end_message(voice);
+                self.speakers.main.end_message(writer);
                 let answer = std::mem::take(&mut self.speakers.main.answer);
-                self.end_turn(event, &Ending::completed(turn, &answer), voice);
+                self.end_turn(event, &Ending::completed(turn, &answer), writer);
             }
             EventKind::TurnFailed(turn) => {
-                self.speakers.main.end_message(voice);
-                self.end_turn(event, &Ending::failed(turn), voice);
+                self.speakers.main.end_message(writer);
+                self.end_turn(event, &Ending::failed(turn), writer);
             }
             EventKind::TextChunk(chunk) => {
-                let piece = Piece {
-                    sort: Sort::Text,
+                let piece = TextPiece {
+                    kind: BlockKind::Text,
                     content: &chunk.content,
                     is_complete: chunk.is_complete,
                     block_id: chunk.block_id.as_ref(),
                     signature: None,
                 };
-                self.piece(agent, &piece, voice);
+                self.piece(agent, &piece, writer);
             }
             EventKind::ThinkingChunk(chunk) => {
-                let piece = Piece {
-                    sort: Sort::Thinking,
+                let piece = TextPiece {
+                    kind: BlockKind::Thinking,
                     content: &chunk.content,
                     is_complete: chunk.is_complete,
                     block_id: chunk.block_id.as_ref(),
                     signature: chunk.signature.as_ref(),
                 };
-                self.piece(agent, &piece, voice);
+                self.piece(agent, &piece, writer);
             }
-            EventKind::ToolStarted(tool) => self.tool_started(agent, tool, voice),
+            EventKind::ToolStarted(tool) => self.tool_started(agent, tool, writer),
             EventKind::ToolProgress(progress) => self.tool_progress(progress),
-            EventKind::ToolCompleted(completed) => self.tool_completed(completed, voice),
-            EventKind::ToolFailed(failed) => self.tool_failed(failed, voice),
-            EventKind::FileChanged(change) => self.file_changed(agent, change, voice),
-            EventKind::PlanUpdated(plan) => self.plan_updated(agent, plan, voice),
+            EventKind::ToolCompleted(completed) => self.tool_completed(completed, writer),
+            EventKind::ToolFailed(failed) => self.tool_failed(failed, writer),
+            EventKind::FileChanged(change) => self.file_changed(agent, change, writer),
+            EventKind::PlanUpdated(plan) => self.plan_updated(agent, plan, writer),
             EventKind::AgentSpawned(spawned) => {
                 let parent = event.parent_agent_id.as_ref().map(|parent| parent.decode());
-                self.agent_spawned(agent, parent.as_deref().unwrap_or(MAIN_AGENT), spawned, voice);
+                self.agent_spawned(agent, parent.as_deref().unwrap_or(MAIN_AGENT), spawned, writer);
             }
-            EventKind::AgentFinished(finished) => self.agent_finished(agent, finished, voice),
-            EventKind::StatusChanged(change) => self.status_changed(change, voice),
-            EventKind::UsageReported(report) => self.usage_reported(agent, report, voice),
-            EventKind::RequestRaised(request) => self.request_raised(agent, request, voice),
-            EventKind::RequestSettled(settled) => self.request_settled(settled, voice),
-            EventKind::Error(error) if error.will_retry == Some(true) => self.retrying(voice),
+            EventKind::AgentFinished(finished) => self.agent_finished(agent, finished, writer),
+            EventKind::StatusChanged(change) => self.status_changed(change, writer),
+            EventKind::UsageReported(report) => self.usage_reported(agent, report, writer),
+            EventKind::RequestRaised(request) => self.request_raised(agent, request, writer),
+            EventKind::RequestSettled(settled) => self.request_settled(settled, writer),
+            EventKind::Error(error) if error.will_retry == Some(true) => self.retrying(writer),
             EventKind::SessionStarted(_)
             | EventKind::SessionEnded(_)
             | EventKind::Error(_)
@@ -280,24 +280,24 @@ impl Renderer {
         }
     }
 
-    fn begin_turn(&mut self, voice: &mut Voice<'_>) {
+    fn start_turn(&mut self, writer: &mut MessageWriter<'_>) {
         self.turn.is_due = false;
         self.session.await_no_more();
         if !self.turn.is_begun {
             self.turn.is_begun = true;
-            self.session.init(voice);
+            self.session.init(writer);
         }
     }
 
-    fn end_turn(&mut self, event: &Event<'_>, ending: &Ending<'_>, voice: &mut Voice<'_>) {
+    fn end_turn(&mut self, event: &Event<'_>, ending: &Ending<'_>, writer: &mut MessageWriter<'_>) {
         if self.turn.has_result {
             self.totals.add(ending, &self.session);
         } else {
-            self.begin_turn(voice);
-            self.cut_tools(voice);
+            self.start_turn(writer);
+            self.cut_tools(writer);
             let turn = (&self.turn, &*event.timestamp);
             let messages = self.speakers.main.messages;
-            let is_error = self.totals.end(turn, ending, messages, &self.session, voice);
+            let is_error = self.totals.end(turn, ending, messages, &self.session, writer);
             self.last_is_error = Some(is_error);
         }
         self.turn = Turn::default();
@@ -309,38 +309,43 @@ impl Renderer {
         self.turn.is_begun || agent != MAIN_AGENT
     }
 
-    fn piece(&mut self, agent: &str, piece: &Piece<'_>, voice: &mut Voice<'_>) {
+    fn piece(&mut self, agent: &str, piece: &TextPiece<'_>, writer: &mut MessageWriter<'_>) {
         if !self.may_speak(agent) {
             return;
         }
         self.turn.cut_tool &= agent != MAIN_AGENT;
-        self.speakers.of(agent, voice).piece(piece, self.session.model(), voice);
+        self.speakers.of(agent, writer).piece(piece, self.session.model(), writer);
     }
 
-    fn usage_reported(&mut self, agent: &str, report: &UsageReported<'_>, voice: &mut Voice<'_>) {
+    fn usage_reported(
+        &mut self,
+        agent: &str,
+        report: &UsageReported<'_>,
+        writer: &mut MessageWriter<'_>,
+    ) {
         if let Some(usage) = &report.usage {
-            self.speakers.of(agent, voice).used(self.session.usage(usage));
+            self.speakers.of(agent, writer).used(self.session.usage(usage));
         }
     }
 
-    fn status_changed(&mut self, change: &StatusChanged<'_>, voice: &mut Voice<'_>) {
+    fn status_changed(&mut self, change: &StatusChanged<'_>, writer: &mut MessageWriter<'_>) {
         match change.status {
             Status::Compacting => {
                 let status = StatusLine { status: Some("compacting"), ..StatusLine::default() };
-                system("status", status, voice);
+                system("status", status, writer);
             }
             Status::Compacted => {
                 let over = StatusLine { compact_result: Some("success"), ..StatusLine::default() };
-                system("status", over, voice);
+                system("status", over, writer);
                 let pre_tokens = self.session.context_used;
                 let compact_metadata = CompactMetadata { trigger: "auto", pre_tokens };
-                system("compact_boundary", Compacted { compact_metadata }, voice);
+                system("compact_boundary", CompactBoundary { compact_metadata }, writer);
             }
-            Status::Mode => self.mode_changed(voice),
-            Status::Retrying => self.retrying(voice),
+            Status::Mode => self.mode_changed(writer),
+            Status::Retrying => self.retrying(writer),
             Status::RateLimit => {
                 if let Some(limits) = &change.details {
-                    self.rate_limit(limits, voice);
+                    self.rate_limit(limits, writer);
                 }
             }
             Status::Ready
@@ -365,7 +370,7 @@ impl Renderer {
     }
 
     /// A model call failed and is retried.
-    fn retrying(&mut self, voice: &mut Voice<'_>) {
+    fn retrying(&mut self, writer: &mut MessageWriter<'_>) {
         self.turn.retries += 1;
         let attempt = self.turn.retries;
         let retry = Retry {
@@ -375,21 +380,21 @@ impl Renderer {
             error_status: None,
             error: "unknown",
         };
-        system("api_retry", retry, voice);
+        system("api_retry", retry, writer);
     }
 
     /// Readers need the `status` that Claude's limits have. Other agents' limits have none and are left
     /// out.
-    fn rate_limit(&mut self, limits: &Json<'_>, voice: &mut Voice<'_>) {
+    fn rate_limit(&mut self, limits: &Json<'_>, writer: &mut MessageWriter<'_>) {
         let Ok(document) = self.scanner.scan(limits.get()) else { return };
         let status = document.root().get("status").and_then(Value::string);
         if !matches!(status.as_deref(), Some("allowed" | "allowed_warning" | "rejected")) {
             return;
         }
-        let uuid = voice.uuid();
-        let session_id = voice.session_id;
+        let uuid = writer.uuid();
+        let session_id = writer.session_id;
         let r#type = "rate_limit_event";
-        voice.frame(&RateLimit { r#type, rate_limit_info: limits, uuid, session_id });
+        writer.frame(&RateLimit { r#type, rate_limit_info: limits, uuid, session_id });
     }
 }
 
@@ -423,10 +428,10 @@ fn told_mode<'e>(kind: &'e EventKind<'_>) -> Option<&'e Text<'e>> {
     }
 }
 
-fn system<T: Serialize>(subtype: &'static str, fields: T, voice: &mut Voice<'_>) {
-    let uuid = voice.uuid();
-    let session_id = voice.session_id;
-    voice.frame(&System { r#type: "system", subtype, fields, session_id, uuid });
+fn system<T: Serialize>(subtype: &'static str, fields: T, writer: &mut MessageWriter<'_>) {
+    let uuid = writer.uuid();
+    let session_id = writer.session_id;
+    writer.frame(&System { r#type: "system", subtype, fields, session_id, uuid });
 }
 
 /// A `system` message about an event that is rendered in no other way.
@@ -437,6 +442,6 @@ pub(crate) fn system_message(
 ) -> Json<'static> {
     let mut message = Json::trusted("null");
     let say = &mut |line: &str| message = Json::trusted(line.to_owned());
-    system(subtype, fields, &mut Voice::new(&event.session_id, &event.id, false, say));
+    system(subtype, fields, &mut MessageWriter::new(&event.session_id, &event.id, false, say));
     message
 }

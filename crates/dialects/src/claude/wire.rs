@@ -230,7 +230,7 @@ wire! {
     }
 
     /// The `request` of a `control_request`.
-    struct Asked {
+    struct ControlRequestBody {
         subtype: Text<'d> = "subtype",
         tool_name: Text<'d> = "tool_name",
         input: Value<'d> = "input",
@@ -255,11 +255,11 @@ wire! {
     struct CallbackRequest {
         id: Text<'d> = "id",
         session_id: Cow<'d, str> = "session_id",
-        payload: Callback<'d> = "payload",
+        payload: CallbackPayload<'d> = "payload",
     }
 
     /// The `payload` of a `callback.request`.
-    struct Callback {
+    struct CallbackPayload {
         kind: Cow<'d, str> = "callback_type",
         tool_name: Text<'d> = "tool_name",
         tool_input: Value<'d> = "tool_input",
@@ -300,7 +300,7 @@ wire! {
     }
 
     /// The answer to `initialize`.
-    struct Initialized {
+    struct InitializeResult {
         commands: Json<'d> = "commands",
         agents: Json<'d> = "agents",
         models: Json<'d> = "models",

@@ -7,8 +7,8 @@ mod exec;
 mod exec_tools;
 mod files;
 mod items;
-mod notices;
-mod planning;
+mod notifications;
+mod plan_mode;
 mod replies;
 mod requests;
 mod settle;
@@ -24,15 +24,15 @@ use super::app_wire::Line;
 use crate::agent::{AgentTranslator, Exit, Setup};
 use crate::json::Value;
 use crate::ledger::Ledger;
-use crate::recent_ids::Recent;
+use crate::recent_ids::RecentIds;
 use crate::tape::Out;
-use calls::Wire;
+use calls::AppServer;
 use exec::Exec;
-use planning::Planning;
-use requests::Asked;
+use plan_mode::PlanMode;
+use requests::PendingRequest;
 use text::Blocks;
 use threads::Threads;
-use tools::Called;
+use tools::ToolState;
 
 /// The state of one session, across all its processes.
 pub(super) struct Translator {
@@ -44,15 +44,15 @@ pub(super) struct Translator {
     resume: Option<String>,
     /// The next process must continue in a copy of that thread.
     fork: bool,
-    ledger: Ledger<Called, Asked>,
-    seen: Recent,
+    ledger: Ledger<ToolState, PendingRequest>,
+    seen: RecentIds,
     /// What calls were seen to do, by digest, so that each is judged once.
-    judged: Recent,
+    judged: RecentIds,
     blocks: Blocks,
     threads: Threads,
     exec: Exec,
-    wire: Wire,
-    planning: Planning,
+    wire: AppServer,
+    planning: PlanMode,
     /// The last user message that was reported.
     prompted: Option<String>,
     /// The main agent's last message as a JSON string, if it must follow a schema.
@@ -74,13 +74,13 @@ impl Translator {
             resume: setup.resume.clone(),
             fork: setup.fork,
             ledger: Ledger::default(),
-            seen: Recent::default(),
-            judged: Recent::default(),
+            seen: RecentIds::default(),
+            judged: RecentIds::default(),
             blocks: Blocks::default(),
             threads: Threads::default(),
             exec: Exec::new(setup.resume.is_some() && !setup.recording),
-            wire: Wire::default(),
-            planning: Planning::default(),
+            wire: AppServer::default(),
+            planning: PlanMode::default(),
             prompted: None,
             answer: None,
             last_error: None,
@@ -156,7 +156,7 @@ impl AgentTranslator for Translator {
         self.ledger.close_all(out, "the process ended");
         self.drop_waiting(out, failure, words, None);
         if self.driver == Driver::Exec && !begun {
-            self.never_begun(out, failure, words);
+            self.fail_unstarted(out, failure, words);
         }
         if let Some(error) = error {
             out.end(SessionEndReason::Failed, Some(Text::from(error)));
@@ -184,14 +184,14 @@ impl Translator {
     }
 
     /// From now on the session is that thread.
-    fn goes_on(&mut self, id: String) {
+    fn continue_thread(&mut self, id: String) {
         self.resume = Some(id);
         self.fork = false;
     }
 
     /// Fails the prompt of an exec process that ended before it reported its turn. Later prompts have their
     /// own processes.
-    fn never_begun(&mut self, out: &mut Out<'_>, failure: TurnFailure, error: &str) {
+    fn fail_unstarted(&mut self, out: &mut Out<'_>, failure: TurnFailure, error: &str) {
         let Some(prompt) = self.ledger.next_prompt() else { return };
         self.ledger.start_turn(out, Some(prompt), TurnOrigin::Prompt);
         self.ledger.fail_turn(out, failure, Text::from(error));

@@ -25,12 +25,12 @@ wire! {
     }
 
     /// Result of `initialize`
-    struct Initialized {
+    struct InitializeResult {
         user_agent: Cow<'d, str> = "userAgent",
     }
 
     /// Result of `thread/start`, `thread/resume` and `thread/fork`
-    struct Opened {
+    struct ThreadResult {
         thread: Thread<'d> = "thread",
         model: Text<'d> = "model",
         cwd: Text<'d> = "cwd",
@@ -76,7 +76,7 @@ wire! {
     }
 
     /// Parameters of most notifications
-    struct Notice {
+    struct Notification {
         thread_id: Cow<'d, str> = "threadId",
         turn_id: Cow<'d, str> = "turnId",
         thread: Value<'d> = "thread",
@@ -184,7 +184,7 @@ wire! {
     }
 
     /// Parameters of a request of the server
-    struct Ask {
+    struct RequestParams {
         thread_id: Cow<'d, str> = "threadId",
         conversation_id: Cow<'d, str> = "conversationId",
         turn_id: Cow<'d, str> = "turnId",

@@ -5,8 +5,8 @@ use agentwire_protocol::{ApprovalMode, Json};
 use serde_json::Value;
 
 use crate::describe::{
-    AgentTools, CallFacts, Class, Description, Fields, Form, Seen, ShellCommand, Shows, Tool,
-    Touches, by_name, fields, shell_command, tool, touched,
+    AgentTools, CallFacts, CallTraits, Class, CommandForm, Description, Fields, ShellCommand, Tool,
+    TouchSource, Touches, by_name, fields, shell_command, tool, touched,
 };
 
 /// Codex's tools. It applies an allowed change, and runs an allowed command again, outside its sandbox.
@@ -14,11 +14,11 @@ pub(super) const TOOLS: AgentTools =
     AgentTools { known: KNOWN, leaves_sandbox: true, shell_moves: false, describe, own_mode };
 
 const KNOWN: &[Tool] = &[
-    tool("command_execution", Class::Shell, Shows::Command("command")),
-    tool("file_change", Class::Edit, Shows::Changes("changes")),
-    tool("image_view", Class::Read, Shows::Path("path")),
-    tool("web_search", Class::Network, Shows::Unclear),
-    tool("request_permissions", Class::Unknown, Shows::Unclear),
+    tool("command_execution", Class::Shell, TouchSource::Command("command")),
+    tool("file_change", Class::Edit, TouchSource::Changes("changes")),
+    tool("image_view", Class::Read, TouchSource::Path("path")),
+    tool("web_search", Class::Network, TouchSource::Unclear),
+    tool("request_permissions", Class::Unknown, TouchSource::Unclear),
 ];
 
 /// The input field that says what the call started as, if the request asks for something else.
@@ -28,29 +28,29 @@ pub(super) const STARTED_AS: &str = "startedAs";
 const PROPOSED: &[&str] = &["proposedExecpolicyAmendment"];
 
 fn describe<'a>(facts: &CallFacts<'a>) -> Description<'a> {
-    Description::of(facts, KNOWN, |tool| look(facts, tool)).contradicted(others(facts.input))
+    Description::of(facts, KNOWN, |tool| call_traits(facts, tool)).contradicted(others(facts.input))
 }
 
-fn look(facts: &CallFacts<'_>, tool: Option<&Tool>) -> Seen {
-    let seen = by_name(facts, tool, |class, shows, fields| match shows {
-        Shows::Changes(field) => changes(class, field, fields),
-        Shows::Command(field) => (class, command(field, fields)),
+fn call_traits(facts: &CallFacts<'_>, tool: Option<&Tool>) -> CallTraits {
+    let traits = by_name(facts, tool, |class, shows, fields| match shows {
+        TouchSource::Changes(field) => changes(class, field, fields),
+        TouchSource::Command(field) => (class, command(field, fields)),
         _ => touched(class, shows, fields),
     });
     // If Codex asks about an MCP call that cannot be told apart from another, the request has no kind, and
     // has the name that the server gave. A path that Codex asks for includes everything below it,
     // permanently.
     match facts.kind.is_none() || facts.blocked_path.is_some() {
-        true => Seen { class: Class::Unknown, is_named: facts.kind.is_some(), ..seen },
-        false => seen,
+        true => CallTraits { class: Class::Unknown, is_named: facts.kind.is_some(), ..traits },
+        false => traits,
     }
 }
 
 /// Codex says how it starts the shell.
 fn command(field: &str, fields: &Fields) -> Touches {
     let started = |command: ShellCommand| match command.form {
-        Form::Shell => ShellCommand { form: Form::Started, ..command },
-        Form::Started | Form::Words(_) | Form::Unsure => command,
+        CommandForm::Shell => ShellCommand { form: CommandForm::Started, ..command },
+        CommandForm::Started | CommandForm::Words(_) | CommandForm::Unsure => command,
     };
     let command = shell_command(field, fields, PROPOSED).map(started);
     command.map_or(Touches::Unclear, Touches::Command)
@@ -106,7 +106,7 @@ fn others(input: Option<&Json<'_>>) -> Vec<Description<'static>> {
             input: input.as_ref(),
             ..CallFacts::default()
         };
-        Description::of(&facts, KNOWN, |tool| look(&facts, tool)).into_owned()
+        Description::of(&facts, KNOWN, |tool| call_traits(&facts, tool)).into_owned()
     };
     started.into_iter().flatten().map(read).collect()
 }

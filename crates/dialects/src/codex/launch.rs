@@ -5,7 +5,7 @@ use agentwire_protocol::{ErrorCode, GatewayError, SessionConfig};
 use serde_json::{Map, Value, json};
 
 use super::{Driver, mcp, policy, project, rules};
-use crate::agent::{Launch, Part, Start, Stdin, has_native_options, own_prompt, refuse};
+use crate::agent::{ArgPart, Launch, Start, Stdin, has_native_options, own_prompt, refuse};
 use crate::images;
 
 /// `codex app-server`. The session's settings are sent on stdin, where no other process of the machine can
@@ -40,7 +40,7 @@ pub(super) fn exec(start: &Start<'_>) -> Result<Launch, GatewayError> {
     }
     if let Some(format) = &config.output_format {
         launch.file("schema.json", format.schema.get());
-        launch.option_of("--output-schema", [Part::File("schema.json".to_owned())]);
+        launch.option_of("--output-schema", [ArgPart::File("schema.json".to_owned())]);
     }
     // Every user of the machine can read a command line, so prompts and secrets are passed in other ways.
     match own_prompt(config) {
@@ -48,8 +48,8 @@ pub(super) fn exec(start: &Start<'_>) -> Result<Launch, GatewayError> {
         Some(SystemPrompt::Text(text)) => {
             launch.file("instructions.md", text.as_str());
             // A path is not valid TOML, and Codex takes such a value as it is.
-            let key = Part::Text("model_instructions_file=".to_owned());
-            launch.option_of("--config", [key, Part::File("instructions.md".to_owned())]);
+            let key = ArgPart::Text("model_instructions_file=".to_owned());
+            launch.option_of("--config", [key, ArgPart::File("instructions.md".to_owned())]);
         }
         Some(SystemPrompt::Preset(preset)) => {
             let what = "systemPrompt with append, which would be visible on its command line; use the \
@@ -62,7 +62,7 @@ pub(super) fn exec(start: &Start<'_>) -> Result<Launch, GatewayError> {
     }
     mcp::exec(config, &mut launch)?;
     for name in images::add(start.prompt, &mut launch)? {
-        launch.option_of("--image", [Part::File(name)]);
+        launch.option_of("--image", [ArgPart::File(name)]);
     }
     if let Some(thread) = start.resume {
         // Codex treats anything but an id as a name, and an unknown name opens a new thread.

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::launch::toml;
 use super::{Driver, rules};
-use crate::agent::{Launch, Part};
+use crate::agent::{ArgPart, Launch};
 
-enum Reach<'c> {
+enum Endpoint<'c> {
     Command(&'c str),
     Address(&'c str),
 }
@@ -20,10 +20,10 @@ enum Reach<'c> {
 pub(super) fn app_server(config: &SessionConfig) -> Result<BTreeMap<String, Value>, GatewayError> {
     let overrides = config.mcp_servers.iter().flatten().map(|(name, server)| {
         let mut value = match reach(Driver::AppServer, name, server)? {
-            Reach::Command(command) => {
+            Endpoint::Command(command) => {
                 json!({ "command": command, "args": server.args, "env": server.env })
             }
-            Reach::Address(url) => json!({ "url": url, "http_headers": server.headers }),
+            Endpoint::Address(url) => json!({ "url": url, "http_headers": server.headers }),
         };
         if let Some(fields) = value.as_object_mut() {
             fields.insert("default_tools_approval_mode".to_owned(), json!("prompt"));
@@ -41,23 +41,23 @@ pub(super) fn exec(config: &SessionConfig, launch: &mut Launch) -> Result<(), Ga
     for (name, server) in config.mcp_servers.iter().flatten() {
         let mut rules = rules::of_server(Driver::Exec, config, name);
         let parts = match reach(Driver::Exec, name, server)? {
-            Reach::Command(command) => {
+            Endpoint::Command(command) => {
                 let file = format!("mcp-{name}.sh");
                 launch.file(file.as_str(), script(name, command, server)?);
                 let begin = format!("mcp_servers.{name}={{\"command\" = \"/bin/sh\", \"args\" = [");
                 let rules =
                     rules.iter().map(|(key, value)| format!(", \"{key}\" = {}", toml(value)));
                 let end = format!("]{}}}", rules.collect::<String>());
-                vec![Part::Text(begin), Part::QuotedFile(file), Part::Text(end)]
+                vec![ArgPart::Text(begin), ArgPart::QuotedFile(file), ArgPart::Text(end)]
             }
-            Reach::Address(url) if has_secrets(url) => {
+            Endpoint::Address(url) if has_secrets(url) => {
                 let what = format!(
                     "the MCP server {name}, whose URL has a password or a query that would be visible \
                      on its command line; use the driver app-server"
                 );
                 return Err(GatewayError::unsupported(Driver::Exec.name(), &what));
             }
-            Reach::Address(url) => {
+            Endpoint::Address(url) => {
                 let mut named = BTreeMap::new();
                 for (header, value) in &server.headers {
                     let variable = headers.next().unwrap_or_default();
@@ -66,7 +66,7 @@ pub(super) fn exec(config: &SessionConfig, launch: &mut Launch) -> Result<(), Ga
                 }
                 rules.insert("url".to_owned(), json!(url));
                 rules.insert("env_http_headers".to_owned(), json!(named));
-                vec![Part::Text(format!("mcp_servers.{name}={}", toml(&Value::Object(rules))))]
+                vec![ArgPart::Text(format!("mcp_servers.{name}={}", toml(&Value::Object(rules))))]
             }
         };
         launch.option_of("--config", parts);
@@ -74,15 +74,19 @@ pub(super) fn exec(config: &SessionConfig, launch: &mut Launch) -> Result<(), Ga
     Ok(())
 }
 
-fn reach<'c>(driver: Driver, name: &str, server: &'c McpServer) -> Result<Reach<'c>, GatewayError> {
+fn reach<'c>(
+    driver: Driver,
+    name: &str,
+    server: &'c McpServer,
+) -> Result<Endpoint<'c>, GatewayError> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     if name.is_empty() || !name.bytes().all(plain) {
         let what = format!("an MCP server named `{name}`");
         return Err(GatewayError::unsupported(driver.name(), &what));
     }
     match (server.kind.as_deref(), &server.command, &server.url) {
-        (None | Some("stdio"), Some(command), _) => Ok(Reach::Command(command)),
-        (Some("http"), _, Some(url)) => Ok(Reach::Address(url)),
+        (None | Some("stdio"), Some(command), _) => Ok(Endpoint::Command(command)),
+        (Some("http"), _, Some(url)) => Ok(Endpoint::Address(url)),
         (kind, _, _) => {
             let kind = kind.unwrap_or("stdio");
             let what = format!("the MCP server {name} of type {kind} as configured");

@@ -13,7 +13,7 @@ mod describe;
 mod exec_wire;
 mod launch;
 mod mcp;
-mod native;
+mod overrides;
 mod policy;
 mod program;
 mod project;
@@ -28,8 +28,8 @@ use crate::agent::{
     AgentDialect, AgentTranslator, Capabilities, Launch, PromptLimit, Setup, Start, TextUnit,
 };
 use crate::describe::AgentTools;
-use crate::guarded::{Guarded, MachineFile, OwnRules};
 use crate::json::Value;
+use crate::overrides::{MachineFile, OwnRuleFiles, RefusedOptions};
 use crate::project::ProjectFile;
 use agent::Translator;
 
@@ -115,16 +115,16 @@ impl AgentDialect for Codex {
             || failed.error.decode().contains("401 Unauthorized")
     }
 
-    fn guarded(&self) -> Option<&'static Guarded> {
-        Some(&native::GUARDED)
+    fn refused_options(&self) -> Option<&'static RefusedOptions> {
+        Some(&overrides::REFUSED_OPTIONS)
     }
 
     fn machine_files(&self) -> &'static [MachineFile] {
-        native::MACHINE
+        overrides::MACHINE
     }
 
-    fn own_rules(&self) -> Option<&'static OwnRules> {
-        Some(&native::OWN_RULES)
+    fn own_rules(&self) -> Option<&'static OwnRuleFiles> {
+        Some(&overrides::OWN_RULES)
     }
 
     fn prompt_limit(&self) -> Option<PromptLimit> {

@@ -5,17 +5,17 @@ use std::path::Path;
 use agentwire_protocol::SessionConfig;
 use serde_json::{Map, Value, json};
 
-use crate::project::Above::Repository;
-use crate::project::{Form, ProjectFile};
+use crate::project::ParentSearch::Repository;
+use crate::project::{FileFormat, ProjectFile};
 
 /// Read if the project is trusted, from the root of the repository down.
 pub(super) const FILES: [ProjectFile; 6] = [
-    ProjectFile::file(".codex/config.toml", Form::Toml, Repository),
-    ProjectFile::file(".codex/hooks.json", Form::Json, Repository),
-    ProjectFile::tree(".codex/agents", &[".toml"], Form::Toml, Repository),
-    ProjectFile::tree(".codex/rules", &[""], Form::Opaque, Repository),
-    ProjectFile::tree(".codex/environments", &[".toml"], Form::Toml, Repository),
-    ProjectFile::tree(".codex/hooks", &[""], Form::Script, Repository),
+    ProjectFile::file(".codex/config.toml", FileFormat::Toml, Repository),
+    ProjectFile::file(".codex/hooks.json", FileFormat::Json, Repository),
+    ProjectFile::tree(".codex/agents", &[".toml"], FileFormat::Toml, Repository),
+    ProjectFile::tree(".codex/rules", &[""], FileFormat::Opaque, Repository),
+    ProjectFile::tree(".codex/environments", &[".toml"], FileFormat::Toml, Repository),
+    ProjectFile::tree(".codex/hooks", &[""], FileFormat::Script, Repository),
 ];
 
 /// The setting `projects`, if it is known whether the session's project is trusted. It also names every

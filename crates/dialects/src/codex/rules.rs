@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::Driver;
 
-enum About<'r> {
+enum RuleSubject<'r> {
     /// Searching the web, which never asks.
     Web,
     /// Reading files: by commands, and by Codex's own tool that views images.
@@ -30,7 +30,7 @@ enum About<'r> {
     Nothing,
 }
 
-impl<'r> About<'r> {
+impl<'r> RuleSubject<'r> {
     fn of(rule: &'r str) -> Self {
         let name = rule.split('(').next().unwrap_or_default();
         if let Some(rest) = name.strip_prefix("mcp__") {
@@ -80,45 +80,47 @@ pub(super) fn enforce(
             let what = format!("the rule {rule} in blockedTools: {why}");
             Err(GatewayError::unsupported(driver.name(), &what))
         };
-        match (About::of(rule), driver) {
-            (About::Web, _) => put("web_search", json!("disabled")),
-            (About::Reading, Driver::Exec) => {
+        match (RuleSubject::of(rule), driver) {
+            (RuleSubject::Web, _) => put("web_search", json!("disabled")),
+            (RuleSubject::Reading, Driver::Exec) => {
                 return refused("`codex exec` reads files with commands and never asks");
             }
-            (About::Images, _) | (About::Reading, Driver::AppServer) => {
+            (RuleSubject::Images, _) | (RuleSubject::Reading, Driver::AppServer) => {
                 put("features.view_image", json!(false));
             }
-            (About::Agents, _) => {
+            (RuleSubject::Agents, _) => {
                 put("features.multi_agent", json!(false));
                 put("features.multi_agent_v2", json!(false));
             }
-            (About::Plan, _) => put("tools.update_plan.enabled", json!(false)),
-            (About::Work, Driver::AppServer) | (About::Nothing, _) => {}
-            (About::Work, Driver::Exec) => {
+            (RuleSubject::Plan, _) => put("tools.update_plan.enabled", json!(false)),
+            (RuleSubject::Work, Driver::AppServer) | (RuleSubject::Nothing, _) => {}
+            (RuleSubject::Work, Driver::Exec) => {
                 return refused("`codex exec` never asks; use the driver app-server");
             }
-            (About::Resources, _) => {
+            (RuleSubject::Resources, _) => {
                 return refused(
                     "it reads MCP resources without asking; block the server as mcp__SERVER",
                 );
             }
-            (About::Inner(name), _) => {
+            (RuleSubject::Inner(name), _) => {
                 return refused(&format!("agentwire knows this tool as {name}; block that"));
             }
-            (About::Mcp(rest), _) => match (of_session(config, rest), rest.split_once("__")) {
-                (Some(_), _) => {}
-                // A server of the user's own configuration, or no server: either way, it must not start.
-                (None, None) if is_plain(rest) && rest != "codex_apps" => {
-                    let off = json!({ "command": "false", "enabled": false });
-                    put(&format!("mcp_servers.{rest}"), off);
-                }
-                (None, _) => {
-                    return refused(
-                        "the server is not among the session's mcpServers, so it may run tools without \
+            (RuleSubject::Mcp(rest), _) => {
+                match (of_session(config, rest), rest.split_once("__")) {
+                    (Some(_), _) => {}
+                    // A server of the user's own configuration, or no server: either way, it must not start.
+                    (None, None) if is_plain(rest) && rest != "codex_apps" => {
+                        let off = json!({ "command": "false", "enabled": false });
+                        put(&format!("mcp_servers.{rest}"), off);
+                    }
+                    (None, _) => {
+                        return refused(
+                            "the server is not among the session's mcpServers, so it may run tools without \
                          asking; add it there, or block the whole server",
-                    );
+                        );
+                    }
                 }
-            },
+            }
         }
     }
     Ok(overrides)
@@ -131,18 +133,19 @@ pub(super) fn of_server(
     config: &SessionConfig,
     server: &str,
 ) -> Map<String, Value> {
-    let rules = config.blocked_tools.iter().flatten().filter_map(|rule| match About::of(rule) {
-        About::Mcp(rest) => of_session(config, rest).filter(|(own, _)| *own == server),
-        About::Web
-        | About::Reading
-        | About::Images
-        | About::Agents
-        | About::Plan
-        | About::Work
-        | About::Resources
-        | About::Inner(_)
-        | About::Nothing => None,
-    });
+    let rules =
+        config.blocked_tools.iter().flatten().filter_map(|rule| match RuleSubject::of(rule) {
+            RuleSubject::Mcp(rest) => of_session(config, rest).filter(|(own, _)| *own == server),
+            RuleSubject::Web
+            | RuleSubject::Reading
+            | RuleSubject::Images
+            | RuleSubject::Agents
+            | RuleSubject::Plan
+            | RuleSubject::Work
+            | RuleSubject::Resources
+            | RuleSubject::Inner(_)
+            | RuleSubject::Nothing => None,
+        });
     let (mut fields, mut tools) = (Map::new(), Vec::new());
     for (_, tool) in rules {
         match (tool, driver) {

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::{
-    CallFacts, Class, Fields, Form, Seen, ShellCommand, Shows, Tool, Touches, fields,
-    shows_by_class,
+    CallFacts, CallTraits, Class, CommandForm, Fields, ShellCommand, Tool, TouchSource, Touches,
+    fields, shows_by_class,
 };
 
 /// Fields next to a command that do not change what it does.
@@ -26,19 +26,19 @@ const DIRECTORY: &[&str] = &["cwd", "directory", "dir_path", "workdir"];
 pub(crate) fn by_name(
     facts: &CallFacts<'_>,
     tool: Option<&Tool>,
-    read: impl Fn(Class, Shows, &Fields) -> (Class, Touches),
-) -> Seen {
+    read: impl Fn(Class, TouchSource, &Fields) -> (Class, Touches),
+) -> CallTraits {
     let by_kind = Class::of_kind(facts.kind.unwrap_or_default());
     let (by_name, shows) = match tool {
         Some(tool) => (tool.class, tool.shows),
         None => (by_kind, shows_by_class(by_kind)),
     };
-    let is_command = matches!(shows, Shows::Command(_));
+    let is_command = matches!(shows, TouchSource::Command(_));
     let (by_name, touches) = match (shows, fields(facts.input)) {
-        (Shows::Nothing, _) => (by_name, Touches::Nothing),
+        (TouchSource::Nothing, _) => (by_name, Touches::Nothing),
         (_, Some(fields)) => match read(by_name, shows, &fields) {
             (class, Touches::Unclear) if is_command => (class, shown(facts)),
-            seen => seen,
+            traits => traits,
         },
         (_, None) if by_name == Class::Shell => (by_name, shown(facts)),
         (_, None) => (by_name, Touches::Unclear),
@@ -46,7 +46,13 @@ pub(crate) fn by_name(
     let is_worse = matches!(by_kind, Class::Shell | Class::Delete | Class::Move);
     let is_certain = by_name == by_kind || by_name == Class::Delete || !is_worse;
     let class = if is_certain { by_name } else { Class::Unknown };
-    Seen { class, suspects: vec![by_name, by_kind], touches, is_named: true, ..Seen::default() }
+    CallTraits {
+        class,
+        suspects: vec![by_name, by_kind],
+        touches,
+        is_named: true,
+        ..CallTraits::default()
+    }
 }
 
 /// A command that cannot be read exactly can still be denied by its display text.
@@ -57,20 +63,20 @@ pub(crate) fn shown(facts: &CallFacts<'_>) -> Touches {
 
 /// A command of which only the display text is known.
 pub(crate) fn unsure(text: &str) -> ShellCommand {
-    ShellCommand { text: text.to_owned(), form: Form::Unsure, directory: None }
+    ShellCommand { text: text.to_owned(), form: CommandForm::Unsure, directory: None }
 }
 
 /// What a call with these fields touches, and which class it then has.
-pub(crate) fn touched(class: Class, shows: Shows, fields: &Fields) -> (Class, Touches) {
+pub(crate) fn touched(class: Class, shows: TouchSource, fields: &Fields) -> (Class, Touches) {
     let text = |field: &str| fields.get(field).and_then(Value::as_str);
     let here = |field: &str| match fields.get(field) {
         None | Some(Value::Null) => Some("."),
         Some(value) => value.as_str(),
     };
     let path = match shows {
-        Shows::Path(field) => text(field),
-        Shows::PathOrHere(field) => here(field),
-        Shows::PathAndPattern(field, pattern) => {
+        TouchSource::Path(field) => text(field),
+        TouchSource::PathOrHere(field) => here(field),
+        TouchSource::PathAndPattern(field, pattern) => {
             let stays = |pattern: &str| {
                 !pattern.starts_with(['/', '~'])
                     && !pattern.contains("..")
@@ -78,12 +84,15 @@ pub(crate) fn touched(class: Class, shows: Shows, fields: &Fields) -> (Class, To
             };
             here(field).filter(|_| text(pattern).is_some_and(stays))
         }
-        Shows::Address(field) => return addressed(class, text(field)),
-        Shows::Command(field) => {
+        TouchSource::Address(field) => return addressed(class, text(field)),
+        TouchSource::Command(field) => {
             let command = shell_command(field, fields, &[]);
             return (class, command.map_or(Touches::Unclear, Touches::Command));
         }
-        Shows::Guess | Shows::Nothing | Shows::Unclear | Shows::Changes(_) => None,
+        TouchSource::Guess
+        | TouchSource::Nothing
+        | TouchSource::Unclear
+        | TouchSource::Changes(_) => None,
     };
     (class, path.map_or(Touches::Unclear, file))
 }
@@ -95,11 +104,11 @@ fn file(path: impl Into<String>) -> Touches {
 /// The command in that field. `beside` are the agent's own fields that do not change it.
 pub(crate) fn shell_command(field: &str, fields: &Fields, beside: &[&str]) -> Option<ShellCommand> {
     let (text, mut form) = match fields.get(field)? {
-        Value::String(text) => (text.clone(), Form::Shell),
+        Value::String(text) => (text.clone(), CommandForm::Shell),
         Value::Array(list) => {
             let words = list.iter().map(|word| word.as_str().map(str::to_owned));
             let words = words.collect::<Option<Vec<String>>>()?;
-            (words.join(" "), Form::Words(words))
+            (words.join(" "), CommandForm::Words(words))
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => return None,
     };
@@ -114,7 +123,7 @@ pub(crate) fn shell_command(field: &str, fields: &Fields, beside: &[&str]) -> Op
                 directory = Some(path.clone());
             }
             // Something that may change what the command does, or that asks for more than the command.
-            _ => form = Form::Unsure,
+            _ => form = CommandForm::Unsure,
         }
     }
     Some(ShellCommand { text, form, directory })

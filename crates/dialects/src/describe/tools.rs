@@ -2,11 +2,11 @@
 
 use agentwire_protocol::{ApprovalMode, SessionConfig};
 
-use super::{CallFacts, Class, Description, Seen};
+use super::{CallFacts, CallTraits, Class, Description};
 
 /// Where a tool's input says what it touches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shows {
+pub enum TouchSource {
     /// Nothing that matters to the judge.
     Nothing,
     /// Not known, or not reliable.
@@ -31,10 +31,10 @@ pub enum Shows {
 pub struct Tool {
     pub name: &'static str,
     pub class: Class,
-    pub shows: Shows,
+    pub shows: TouchSource,
 }
 
-pub(crate) const fn tool(name: &'static str, class: Class, shows: Shows) -> Tool {
+pub(crate) const fn tool(name: &'static str, class: Class, shows: TouchSource) -> Tool {
     Tool { name, class, shows }
 }
 
@@ -56,7 +56,7 @@ impl AgentTools {
         known: &[],
         leaves_sandbox: true,
         shell_moves: true,
-        describe: |facts| Description::of(facts, &[], |_| Seen::default()),
+        describe: |facts| Description::of(facts, &[], |_| CallTraits::default()),
         own_mode: |_| ApprovalMode::Ask,
     };
 
@@ -94,9 +94,9 @@ pub fn common_class(name: &str) -> Option<Class> {
 }
 
 /// Where a tool that is known only by its kind says what it touches.
-pub(crate) fn shows_by_class(class: Class) -> Shows {
+pub(crate) fn shows_by_class(class: Class) -> TouchSource {
     match class {
-        Class::Think | Class::Agent | Class::Question | Class::Mode => Shows::Nothing,
+        Class::Think | Class::Agent | Class::Question | Class::Mode => TouchSource::Nothing,
         Class::Read
         | Class::Search
         | Class::Edit
@@ -105,6 +105,6 @@ pub(crate) fn shows_by_class(class: Class) -> Shows {
         | Class::Shell
         | Class::Network
         | Class::Mcp
-        | Class::Unknown => Shows::Unclear,
+        | Class::Unknown => TouchSource::Unclear,
     }
 }

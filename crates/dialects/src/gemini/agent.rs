@@ -21,11 +21,11 @@ use super::launch::approval_mode;
 use super::wire::{
     Content, Error, Failure, Init, Message, Outcome, Stats, ToolCall, ToolResult, ToolUse,
 };
-use crate::agent::{AgentTranslator, Exit, Setup, tell_change};
+use crate::agent::{AgentTranslator, Exit, Setup, report_change};
 use crate::images;
 use crate::json::Value;
-use crate::ledger::{Ledger, Work, completed_turn, failed_turn};
-use crate::recent_ids::Recent;
+use crate::ledger::{Ledger, TurnInput, completed_turn, failed_turn};
+use crate::recent_ids::RecentIds;
 use crate::tape::{Action, Agent, Out, Signal};
 
 const NAME: &str = "gemini with stream-json";
@@ -38,7 +38,7 @@ pub(super) struct Translator {
     ledger: Ledger<Called, ()>,
     /// Text arrived and no closing chunk has followed yet. The wire does not mark the end of text.
     text_open: bool,
-    started_tools: Recent,
+    started_tools: RecentIds,
     /// The specification's tool calls have no id, so they are counted.
     unnamed_tools: u64,
     /// The last error of the turn, for a failed `result` without its own.
@@ -128,7 +128,7 @@ impl AgentTranslator for Translator {
             Command::Configure(change) if change.max_thinking_tokens.flatten().is_none() => {
                 approval_mode(change.permission_mode.as_deref(), change.approval_mode)?;
                 let model = change.model.as_ref().and_then(Option::as_ref);
-                tell_change(change, model.or(self.first_model.as_ref()).map(String::as_str), out);
+                report_change(change, model.or(self.first_model.as_ref()).map(String::as_str), out);
             }
             Command::Configure(_) => {
                 return Err(GatewayError::unsupported(NAME, "maxThinkingTokens"));
@@ -157,7 +157,7 @@ impl AgentTranslator for Translator {
         self.close_text(out);
         self.end_agents(out);
         if !self.ledger.turn_is_open() {
-            return self.never_begun(exit, out);
+            return self.fail_unstarted(exit, out);
         }
         if self.last_error.as_ref().is_some_and(|error| error.is_end) {
             return self.fail(Failure::default(), None, out);
@@ -191,7 +191,7 @@ impl Translator {
             Some("user") => {
                 self.last_error = None;
                 // The repeated prompt also names the files of images, so use the one that was sent.
-                let prompt = self.ledger.next_prompt().unwrap_or_else(|| Work::from(content));
+                let prompt = self.ledger.next_prompt().unwrap_or_else(|| TurnInput::from(content));
                 self.ledger.start_turn(out, Some(prompt), TurnOrigin::Prompt);
             }
             Some("assistant") => {
@@ -326,13 +326,13 @@ impl Translator {
                 self.ledger.ensure_turn(out);
                 self.close_text(out);
                 let code = failure.kind.or(failure.code);
-                self.tell(failure.message, code, true, out);
+                self.report_error(failure.message, code, true, out);
             }
-            _ => self.tell(error.message, None, false, out),
+            _ => self.report_error(error.message, None, false, out),
         }
     }
 
-    fn tell(
+    fn report_error(
         &mut self,
         message: Option<Text<'_>>,
         code: Option<Text<'_>>,
@@ -424,7 +424,7 @@ impl Translator {
 
 impl Translator {
     /// Fails the prompt of a process that ended before it reported anything about it.
-    fn never_begun(&mut self, exit: Exit, out: &mut Out<'_>) {
+    fn fail_unstarted(&mut self, exit: Exit, out: &mut Out<'_>) {
         if std::mem::replace(&mut self.has_begun, true) {
             return;
         }

@@ -2,35 +2,35 @@
 //! shows. docs/policy.md shows the table; a test compares them.
 
 use crate::acp;
-use crate::describe::{AgentTools, CallFacts, Class, Description, Fields, Shows, Tool, tool};
+use crate::describe::{AgentTools, CallFacts, Class, Description, Fields, Tool, TouchSource, tool};
 
 pub(crate) const TOOLS: AgentTools = AgentTools { known: KNOWN, describe, ..acp::TOOLS };
 
 const KNOWN: &[Tool] = &[
-    tool("read_file", Class::Read, Shows::Guess),
-    tool("read_many_files", Class::Read, Shows::Unclear),
-    tool("list_directory", Class::Read, Shows::Guess),
-    tool("grep_search", Class::Search, Shows::Guess),
-    tool("search_file_content", Class::Search, Shows::Guess),
-    tool("glob", Class::Search, Shows::Unclear),
-    tool("write_file", Class::Edit, Shows::Guess),
-    tool("replace", Class::Edit, Shows::Guess),
-    tool("run_shell_command", Class::Shell, Shows::Command("command")),
-    tool("web_fetch", Class::Network, Shows::Unclear),
-    tool("google_web_search", Class::Network, Shows::Unclear),
-    tool("write_todos", Class::Think, Shows::Nothing),
-    tool("update_topic", Class::Think, Shows::Nothing),
-    tool("read_background_output", Class::Think, Shows::Nothing),
-    tool("invoke_agent", Class::Agent, Shows::Nothing),
-    tool("ask_user", Class::Question, Shows::Nothing),
-    tool("enter_plan_mode", Class::Mode, Shows::Nothing),
-    tool("exit_plan_mode", Class::Mode, Shows::Nothing),
+    tool("read_file", Class::Read, TouchSource::Guess),
+    tool("read_many_files", Class::Read, TouchSource::Unclear),
+    tool("list_directory", Class::Read, TouchSource::Guess),
+    tool("grep_search", Class::Search, TouchSource::Guess),
+    tool("search_file_content", Class::Search, TouchSource::Guess),
+    tool("glob", Class::Search, TouchSource::Unclear),
+    tool("write_file", Class::Edit, TouchSource::Guess),
+    tool("replace", Class::Edit, TouchSource::Guess),
+    tool("run_shell_command", Class::Shell, TouchSource::Command("command")),
+    tool("web_fetch", Class::Network, TouchSource::Unclear),
+    tool("google_web_search", Class::Network, TouchSource::Unclear),
+    tool("write_todos", Class::Think, TouchSource::Nothing),
+    tool("update_topic", Class::Think, TouchSource::Nothing),
+    tool("read_background_output", Class::Think, TouchSource::Nothing),
+    tool("invoke_agent", Class::Agent, TouchSource::Nothing),
+    tool("ask_user", Class::Question, TouchSource::Nothing),
+    tool("enter_plan_mode", Class::Mode, TouchSource::Nothing),
+    tool("exit_plan_mode", Class::Mode, TouchSource::Nothing),
     // Writes to a file that every later session reads.
-    tool("save_memory", Class::Unknown, Shows::Unclear),
+    tool("save_memory", Class::Unknown, TouchSource::Unclear),
 ];
 
 fn describe<'a>(facts: &CallFacts<'a>) -> Description<'a> {
-    Description::of(facts, KNOWN, |tool| acp::look(facts, tool, directory))
+    Description::of(facts, KNOWN, |tool| acp::call_traits(facts, tool, directory))
 }
 
 /// Gemini's title is the whole command, and its description starts with the directory that it runs in

@@ -2,7 +2,7 @@
 
 use agentwire_protocol::{ApprovalMode, GatewayError, SandboxMode};
 
-use crate::agent::{Launch, Part, Start, Stdin, further_prompt, has_native_options, refuse};
+use crate::agent::{ArgPart, Launch, Start, Stdin, further_prompt, has_native_options, refuse};
 use crate::images;
 
 const NAME: &str = "gemini with stream-json";
@@ -61,10 +61,10 @@ pub(super) fn launch(start: &Start<'_>) -> Result<Launch, GatewayError> {
     // A prompt may name files of the workspace; this one is appended to what arrives on stdin.
     let images = images::add(start.prompt, &mut launch)?;
     if !images.is_empty() {
-        launch.option_of("--include-directories", [Part::Directory]);
+        launch.option_of("--include-directories", [ArgPart::Directory]);
         let named = images.into_iter().enumerate().flat_map(|(at, name)| {
             let sign = if at == 0 { "@" } else { " @" };
-            [Part::Text(sign.to_owned()), Part::EscapedFile(name)]
+            [ArgPart::Text(sign.to_owned()), ArgPart::EscapedFile(name)]
         });
         launch.option_of("--prompt", named);
     }

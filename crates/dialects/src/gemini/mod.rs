@@ -10,8 +10,8 @@
 mod agent;
 mod describe;
 mod launch;
-mod native;
 mod over_acp;
+mod overrides;
 mod program;
 mod project;
 mod rules;
@@ -27,11 +27,11 @@ use agentwire_protocol::{AgentType, GatewayError, SessionConfig, Text};
 
 use crate::agent::{
     AgentDialect, AgentTranslator, Capabilities, Launch, PromptLimit, Setup, Start, TextUnit,
-    whole_prompt,
+    replacing_prompt,
 };
 use crate::describe::AgentTools;
-use crate::guarded::{Guarded, MachineFile};
 use crate::json::Value;
+use crate::overrides::{MachineFile, RefusedOptions};
 use crate::project::ProjectFile;
 
 /// How much Gemini reads from stdin. It silently drops the rest.
@@ -43,7 +43,7 @@ const SYSTEM_PROMPT: &str = "GEMINI_SYSTEM_MD";
 
 /// Replaces the program's own system prompt. Gemini has no way to append to it.
 pub(crate) fn system_prompt(config: &SessionConfig, launch: &mut Launch) {
-    if let Some(text) = whole_prompt(config) {
+    if let Some(text) = replacing_prompt(config) {
         launch.variable_file(SYSTEM_PROMPT, "system.md", text);
     }
 }
@@ -101,12 +101,12 @@ impl AgentDialect for Gemini {
         retry(line)
     }
 
-    fn guarded(&self) -> Option<&'static Guarded> {
-        Some(&native::GUARDED)
+    fn refused_options(&self) -> Option<&'static RefusedOptions> {
+        Some(&overrides::REFUSED_OPTIONS)
     }
 
     fn machine_files(&self) -> &'static [MachineFile] {
-        native::MACHINE
+        overrides::MACHINE
     }
 
     fn prompt_limit(&self) -> Option<PromptLimit> {

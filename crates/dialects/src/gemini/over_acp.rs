@@ -2,15 +2,15 @@
 
 use agentwire_protocol::{AgentType, GatewayError, SandboxMode, SessionConfig};
 
-use super::{describe, native, project, rules};
-use crate::acp::{Acp, Own, gateway_mode};
-use crate::agent::{Launch, Part};
+use super::{describe, overrides, project, rules};
+use crate::acp::{Acp, AgentQuirks, gateway_mode};
+use crate::agent::{ArgPart, Launch};
 
 pub const OVER_ACP: Acp =
-    Acp { agent: AgentType::Gemini, tools: &describe::TOOLS, own: Some(&OWN) };
+    Acp { agent: AgentType::Gemini, tools: &describe::TOOLS, quirks: Some(&QUIRKS) };
 
 /// Gemini's quirks over ACP (0.61.0).
-pub(super) const OWN: Own = Own {
+pub(super) const QUIRKS: AgentQuirks = AgentQuirks {
     name: "gemini over ACP",
     info_name: "gemini-cli",
     launch,
@@ -21,8 +21,8 @@ pub(super) const OWN: Own = Own {
     wants_sign_in: super::wants_sign_in,
     overhear: super::retry,
     api_error: super::api_error,
-    guarded: &native::GUARDED,
-    machine_files: native::MACHINE,
+    refused_options: &overrides::REFUSED_OPTIONS,
+    machine_files: overrides::MACHINE,
     project_files: &project::FILES,
     tool_kind: super::tool_kind,
     spawn_tool: super::SPAWN,
@@ -39,7 +39,7 @@ fn launch(config: &SessionConfig) -> Result<Launch, GatewayError> {
     launch.option("--approval-mode", mode(config.permission_mode.as_deref())?);
     let blocked = config.blocked_tools.as_deref().unwrap_or_default();
     launch.file(rules::FILE, rules::file(blocked));
-    launch.option_of("--policy", [Part::File(rules::FILE.to_owned())]);
+    launch.option_of("--policy", [ArgPart::File(rules::FILE.to_owned())]);
     if let Some(model) = &config.model {
         launch.option("--model", model);
     }

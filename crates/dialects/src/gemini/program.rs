@@ -2,7 +2,7 @@
 
 use agentwire_protocol::AgentType;
 
-use super::over_acp::OWN;
+use super::over_acp::QUIRKS;
 use super::{Gemini, OVER_ACP};
 use crate::program::{
     CacheCount, ClaudeFlags, DefaultCommand, LoginQuestion, Problem, Program, Source, Wire,
@@ -20,7 +20,7 @@ pub const PROGRAM: Program = Program {
     wires: &[Wire { dialect: &Gemini, about: "Gemini CLI's stream-json" }],
     claude_flags: ClaudeFlags::None,
     cache: CacheCount::WithinInput,
-    acp: Some(&OWN),
+    acp: Some(&QUIRKS),
     protected: &[".gemini"],
     own_variables: &[],
     project_prefixes: &["${workspacePath}/"],

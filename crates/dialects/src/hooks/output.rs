@@ -23,13 +23,13 @@ pub struct Output {
     pub system_message: Option<String>,
     /// Fields that only its event has.
     #[serde(rename = "hookSpecificOutput", deserialize_with = "object")]
-    pub specific: Option<Specific>,
+    pub specific: Option<SpecificOutput>,
 }
 
 /// Fields that only one event has.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Specific {
+pub struct SpecificOutput {
     /// For `PreToolUse`: whether the tool may run.
     pub permission_decision: Option<Permission>,
     pub permission_decision_reason: Option<String>,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::messages::State;
+use super::messages::AgentState;
 
 /// How many are remembered; the labels continue to count.
 const LIMIT: usize = 4096;
@@ -16,7 +16,7 @@ pub(super) struct Agents {
 struct Agent {
     label: String,
     children: u32,
-    status: State,
+    status: AgentState,
 }
 
 impl Agents {
@@ -38,26 +38,26 @@ impl Agents {
             }
         };
         if self.all.len() >= LIMIT {
-            self.all.retain(|_, agent| !agent.is_over() || agent.label == "Main");
+            self.all.retain(|_, agent| !agent.has_ended() || agent.label == "Main");
         }
-        let agent = Agent { label: label.clone(), children: 0, status: State::New };
+        let agent = Agent { label: label.clone(), children: 0, status: AgentState::New };
         self.all.insert(id.to_owned(), agent);
         label
     }
 
-    pub(super) fn is_over(&self, id: &str) -> bool {
-        self.all.get(id).is_some_and(Agent::is_over)
+    pub(super) fn has_ended(&self, id: &str) -> bool {
+        self.all.get(id).is_some_and(Agent::has_ended)
     }
 
     /// Returns whether the state changed.
-    pub(super) fn set(&mut self, id: &str, status: State) -> bool {
+    pub(super) fn set(&mut self, id: &str, status: AgentState) -> bool {
         let Some(agent) = self.all.get_mut(id) else { return false };
         std::mem::replace(&mut agent.status, status) != status
     }
 }
 
 impl Agent {
-    fn is_over(&self) -> bool {
-        matches!(self.status, State::Completed | State::Error)
+    fn has_ended(&self) -> bool {
+        matches!(self.status, AgentState::Completed | AgentState::Error)
     }
 }

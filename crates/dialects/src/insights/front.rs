@@ -10,15 +10,15 @@ use agentwire_protocol::{
     Prompt, SessionConfig, SessionId, Settlement,
 };
 
-use self::session::{Life, Pending, Session};
+use self::session::{QueuedInput, Session, SessionPhase};
 use super::messages::Created;
 use super::modes::Mode;
 use super::render::Renderer;
-use super::requests::Put;
+use super::requests::AnswerProgress;
 use super::wire::{
-    Code, Create, Failure, Input, Message, ModeChange, Permission, Wanted, error, frame,
+    Code, Create, Failure, Input, Message, ModeChange, Permission, SessionOp, error, frame,
 };
-use crate::front::{Ask, Front, Outbox, Reply, WATCHED};
+use crate::front::{Front, GatewayCall, GatewayReply, Outbox, WATCHED};
 use crate::program;
 
 /// How many sessions a client may have created.
@@ -31,14 +31,14 @@ pub struct Insights {
     agent: AgentType,
     prices: BTreeMap<String, Price>,
     sessions: BTreeMap<SessionId, Session>,
-    calls: BTreeMap<Call, Asked>,
+    calls: BTreeMap<Call, PendingCall>,
     /// Sessions of an earlier connection that are being looked up, and what is wanted of each.
-    finding: BTreeMap<SessionId, VecDeque<Wanted>>,
+    finding: BTreeMap<SessionId, VecDeque<SessionOp>>,
 }
 
 /// What a reply of the gateway is for.
 #[derive(Debug)]
-enum Asked {
+enum PendingCall {
     Create {
         prompt: String,
         mode: Option<Mode>,
@@ -52,14 +52,14 @@ enum Asked {
     },
     Interrupt(SessionId),
     Mode(SessionId, Mode),
-    Answer(SessionId, Answered),
+    Answer(SessionId, AnsweredRequest),
     /// With the state that it had before.
-    Kill(SessionId, Life),
+    Kill(SessionId, SessionPhase),
 }
 
 /// What was answered, in case the answer is not accepted.
 #[derive(Debug)]
-enum Answered {
+enum AnsweredRequest {
     Permission(String),
     Question(String),
     /// A request that no page can answer.
@@ -98,15 +98,15 @@ impl Insights {
     fn carry_out(
         &mut self,
         id: &SessionId,
-        wanted: Wanted,
+        wanted: SessionOp,
         out: &mut Outbox,
     ) -> Result<(), Failure> {
         match wanted {
-            Wanted::Input(input) => self.input(input, out),
-            Wanted::Kill => self.kill(id, out),
-            Wanted::Interrupt => self.interrupt(id, out),
-            Wanted::Mode(change) => self.change_mode(&change, out),
-            Wanted::Permit(answer) => self.permit(&answer, out),
+            SessionOp::Input(input) => self.input(input, out),
+            SessionOp::Kill => self.kill(id, out),
+            SessionOp::Interrupt => self.interrupt(id, out),
+            SessionOp::Mode(change) => self.change_mode(&change, out),
+            SessionOp::Permit(answer) => self.permit(&answer, out),
         }
     }
 
@@ -132,13 +132,13 @@ impl Insights {
         mode.iter().for_each(|mode| mode.start(&mut config));
         let prompt = Some(Prompt::text(create.prompt.clone()));
         let new = NewSession { prompt, config, ..NewSession::of(agent) };
-        let call = out.ask(Ask::Start(Box::new(new)));
-        self.calls.insert(call, Asked::Create { prompt: create.prompt, mode });
+        let call = out.call(GatewayCall::Start(Box::new(new)));
+        self.calls.insert(call, PendingCall::Create { prompt: create.prompt, mode });
         Ok(())
     }
 
     fn living(&mut self, id: &SessionId) -> Option<&mut Session> {
-        self.sessions.get_mut(id).filter(|session| session.life != Life::Killed)
+        self.sessions.get_mut(id).filter(|session| session.phase != SessionPhase::Killed)
     }
 
     fn find(&mut self, id: &SessionId) -> Result<&mut Session, Failure> {
@@ -150,8 +150,10 @@ impl Insights {
     /// Whether no more sessions can be watched.
     fn is_full(&self) -> bool {
         let begun =
-            self.calls.values().filter(|asked| matches!(asked, Asked::Create { .. })).count();
-        let is_there = |session: &&Session| !matches!(session.life, Life::Over | Life::Killed);
+            self.calls.values().filter(|asked| matches!(asked, PendingCall::Create { .. })).count();
+        let is_there = |session: &&Session| {
+            !matches!(session.phase, SessionPhase::Ended | SessionPhase::Killed)
+        };
         self.sessions.values().filter(is_there).count() + begun >= WATCHED
     }
 
@@ -164,9 +166,9 @@ impl Insights {
             return Err(Failure::new(Code::InputFailed, "payload.text is empty"));
         }
         match session.renderer.answer(agent, &input.text) {
-            Some(Put::Next(question)) => out.say(question.get()),
-            Some(Put::All(settlement)) => {
-                let asked = Answered::Question(settlement.request_id.as_str().to_owned());
+            Some(AnswerProgress::Next(question)) => out.send(question.get()),
+            Some(AnswerProgress::All(settlement)) => {
+                let asked = AnsweredRequest::Question(settlement.request_id.as_str().to_owned());
                 self.settle(id, *settlement, asked, out);
             }
             None if agent.is_some_and(|agent| agent != MAIN_AGENT) => {
@@ -182,26 +184,26 @@ impl Insights {
         let is_full = self.is_full();
         let session = self.find(&id)?;
         session.look_again(&id, out);
-        match session.life {
-            Life::Running => {
+        match session.phase {
+            SessionPhase::Running => {
                 session.renderer.prompted();
                 let call = out.command(&id, Command::Prompt(Prompt::text(text.clone())));
-                self.calls.insert(call, Asked::Input { session: id, text });
+                self.calls.insert(call, PendingCall::Input { session: id, text });
             }
-            Life::Over if is_full => return Err(Failure::new(Code::InputFailed, FULL)),
-            Life::Over => {
-                session.life = Life::Resuming;
+            SessionPhase::Ended if is_full => return Err(Failure::new(Code::InputFailed, FULL)),
+            SessionPhase::Ended => {
+                session.phase = SessionPhase::Resuming;
                 session.renderer.prompted();
                 let new = NewSession {
                     prompt: Some(Prompt::text(text.clone())),
                     resume: Some(id.clone()),
                     ..NewSession::of(session.agent)
                 };
-                let call = out.ask(Ask::Start(Box::new(new)));
-                self.calls.insert(call, Asked::Resume(id, text));
+                let call = out.call(GatewayCall::Start(Box::new(new)));
+                self.calls.insert(call, PendingCall::Resume(id, text));
             }
-            Life::Ending | Life::Resuming | Life::Killed => {
-                return session.wait(Pending::Input(text));
+            SessionPhase::Ending | SessionPhase::Resuming | SessionPhase::Killed => {
+                return session.wait(QueuedInput::Input(text));
             }
         }
         Ok(())
@@ -209,38 +211,40 @@ impl Insights {
 
     fn interrupt(&mut self, id: &SessionId, out: &mut Outbox) -> Result<(), Failure> {
         let session = self.find(id)?;
-        match session.life {
-            Life::Running => {
+        match session.phase {
+            SessionPhase::Running => {
                 let call = out.command(id, Command::Interrupt { cancel_queued: false });
-                self.calls.insert(call, Asked::Interrupt(id.clone()));
+                self.calls.insert(call, PendingCall::Interrupt(id.clone()));
             }
-            Life::Resuming => return session.wait(Pending::Interrupt),
-            Life::Ending if !session.waiting.is_empty() => return session.wait(Pending::Interrupt),
+            SessionPhase::Resuming => return session.wait(QueuedInput::Interrupt),
+            SessionPhase::Ending if !session.waiting.is_empty() => {
+                return session.wait(QueuedInput::Interrupt);
+            }
             // Nothing runs in an ended session.
-            Life::Ending | Life::Over | Life::Killed => {}
+            SessionPhase::Ending | SessionPhase::Ended | SessionPhase::Killed => {}
         }
         Ok(())
     }
 
     fn kill(&mut self, id: &SessionId, out: &mut Outbox) -> Result<(), Failure> {
-        let life = std::mem::replace(&mut self.find(id)?.life, Life::Killed);
-        out.leave(id);
+        let phase = std::mem::replace(&mut self.find(id)?.phase, SessionPhase::Killed);
+        out.unfollow(id);
         let call = out.command(id, Command::Stop);
-        self.calls.insert(call, Asked::Kill(id.clone(), life));
+        self.calls.insert(call, PendingCall::Kill(id.clone(), phase));
         Ok(())
     }
 
     fn change_mode(&mut self, change: &ModeChange, out: &mut Outbox) -> Result<(), Failure> {
         let id = SessionId::from(change.session_id.as_str());
         let session = self.find(&id)?;
-        if session.life != Life::Running {
+        if session.phase != SessionPhase::Running {
             let text = "the session is not running; send it an input first";
             return Err(Failure::new(Code::PermissionModeChangeFailed, text));
         }
         let mode = Mode::read(&change.permission_mode)?;
         session.renderer.modes().ask(mode);
         let call = out.command(&id, Command::Configure(mode.configure()));
-        self.calls.insert(call, Asked::Mode(id, mode));
+        self.calls.insert(call, PendingCall::Mode(id, mode));
         Ok(())
     }
 
@@ -255,18 +259,24 @@ impl Insights {
             true => Settlement::allow(permission),
             false => Settlement::deny(permission, "the user denied it"),
         };
-        self.settle(id, settlement, Answered::Permission(permission.to_owned()), out);
+        self.settle(id, settlement, AnsweredRequest::Permission(permission.to_owned()), out);
         Ok(())
     }
 
-    fn settle(&mut self, id: SessionId, settlement: Settlement, what: Answered, out: &mut Outbox) {
+    fn settle(
+        &mut self,
+        id: SessionId,
+        settlement: Settlement,
+        what: AnsweredRequest,
+        out: &mut Outbox,
+    ) {
         let call = out.command(&id, Command::Settle(settlement));
-        self.calls.insert(call, Asked::Answer(id, what));
+        self.calls.insert(call, PendingCall::Answer(id, what));
     }
 
     fn refuse_request(&mut self, session: &SessionId, id: String, out: &mut Outbox) {
         let denial = Settlement::error(id, "no page can answer that");
-        self.settle(session.clone(), denial, Answered::Nothing, out);
+        self.settle(session.clone(), denial, AnsweredRequest::Nothing, out);
     }
 
     fn resumed(&mut self, id: &SessionId, out: &mut Outbox) {
@@ -275,15 +285,15 @@ impl Insights {
             let _ = out.command(id, Command::Stop);
             return;
         };
-        session.life = Life::Running;
+        session.phase = SessionPhase::Running;
         out.follow(id, session.seen);
         for waiting in std::mem::take(&mut session.waiting) {
             let done = match waiting {
-                Pending::Input(text) => self.prompt(id.clone(), text, out),
-                Pending::Interrupt => self.interrupt(id, out),
+                QueuedInput::Input(text) => self.prompt(id.clone(), text, out),
+                QueuedInput::Interrupt => self.interrupt(id, out),
             };
             if let Err(failure) = done {
-                say_error(Some(id.as_str()), &failure, out);
+                send_error(Some(id.as_str()), &failure, out);
             }
         }
     }
@@ -291,75 +301,78 @@ impl Insights {
     /// Whether a session that cannot be resumed may be running already. That is assumed once, until an
     /// event of it arrives.
     fn is_others(&mut self, id: &SessionId, error: &GatewayError) -> bool {
-        let session = self.sessions.get_mut(id).filter(|session| session.life == Life::Resuming);
+        let session =
+            self.sessions.get_mut(id).filter(|session| session.phase == SessionPhase::Resuming);
         error.code == ErrorCode::Conflict
             && session.is_some_and(|session| !std::mem::replace(&mut session.is_others, true))
     }
 
-    fn refused(&mut self, asked: Asked, error: GatewayError, out: &mut Outbox) {
-        let is_over = matches!(error.code, ErrorCode::Conflict | ErrorCode::SessionNotFound);
+    fn refused(&mut self, asked: PendingCall, error: GatewayError, out: &mut Outbox) {
+        let has_ended = matches!(error.code, ErrorCode::Conflict | ErrorCode::SessionNotFound);
         let (id, wanted) = match asked {
-            Asked::Create { .. } => (None, Code::SessionCreateFailed),
-            Asked::Find(id) => return self.not_found(&id, &error, out),
-            Asked::Resume(id, text) if self.is_others(&id, &error) => {
+            PendingCall::Create { .. } => (None, Code::SessionCreateFailed),
+            PendingCall::Find(id) => return self.not_found(&id, &error, out),
+            PendingCall::Resume(id, text) if self.is_others(&id, &error) => {
                 // It runs already, whoever resumed it: its page continues with it.
                 if let Some(session) = self.sessions.get_mut(&id) {
-                    session.waiting.push_front(Pending::Input(text));
+                    session.waiting.push_front(QueuedInput::Input(text));
                 }
                 return self.resumed(&id, out);
             }
-            Asked::Resume(id, _) => {
+            PendingCall::Resume(id, _) => {
                 let Some(session) = self.living(&id) else { return };
-                session.life = Life::Over;
+                session.phase = SessionPhase::Ended;
                 let waiting = std::mem::take(&mut session.waiting);
-                let lost = waiting.iter().filter(|it| matches!(it, Pending::Input(_))).count();
+                let lost = waiting.iter().filter(|it| matches!(it, QueuedInput::Input(_))).count();
                 // The inputs that waited for it are lost with it; each gets an error.
                 let failure = Failure::of(Code::InputFailed, error.clone());
-                (0..lost).for_each(|_| say_error(Some(id.as_str()), &failure, out));
+                (0..lost).for_each(|_| send_error(Some(id.as_str()), &failure, out));
                 (Some(id), Code::InputFailed)
             }
             // The session ended before the input reached it: the input resumes it, after its last events.
-            Asked::Input { session, text } if is_over => {
+            PendingCall::Input { session, text } if has_ended => {
                 let Some(state) = self.living(&session) else { return };
-                if state.life == Life::Running {
-                    state.life = Life::Ending;
+                if state.phase == SessionPhase::Running {
+                    state.phase = SessionPhase::Ending;
                 }
                 if let Err(failure) = self.prompt(session.clone(), text, out) {
-                    say_error(Some(session.as_str()), &failure, out);
+                    send_error(Some(session.as_str()), &failure, out);
                 }
                 return;
             }
-            Asked::Input { session, .. } => (Some(session), Code::InputFailed),
-            Asked::Interrupt(_) if is_over => return,
-            Asked::Interrupt(id) => (Some(id), Code::InterruptFailed),
-            Asked::Mode(id, mode) => {
+            PendingCall::Input { session, .. } => (Some(session), Code::InputFailed),
+            PendingCall::Interrupt(_) if has_ended => return,
+            PendingCall::Interrupt(id) => (Some(id), Code::InterruptFailed),
+            PendingCall::Mode(id, mode) => {
                 if let Some(session) = self.sessions.get_mut(&id) {
                     session.renderer.modes().answered(mode, false);
                 }
                 (Some(id), Code::PermissionModeChangeFailed)
             }
-            Asked::Answer(id, answered) => {
+            PendingCall::Answer(id, answered) => {
                 let (request, code) = match answered {
-                    Answered::Permission(request) => (request, Code::PermissionResponseFailed),
-                    Answered::Question(request) => (request, Code::InputFailed),
-                    Answered::Nothing => return,
+                    AnsweredRequest::Permission(request) => {
+                        (request, Code::PermissionResponseFailed)
+                    }
+                    AnsweredRequest::Question(request) => (request, Code::InputFailed),
+                    AnsweredRequest::Nothing => return,
                 };
                 if let Some(session) = self.sessions.get_mut(&id) {
                     session.renderer.reopen(&request);
                 }
                 (Some(id), code)
             }
-            Asked::Kill(id, _) if is_over => return drop(self.sessions.remove(&id)),
-            Asked::Kill(id, life) => {
+            PendingCall::Kill(id, _) if has_ended => return drop(self.sessions.remove(&id)),
+            PendingCall::Kill(id, phase) => {
                 if let Some(session) = self.sessions.get_mut(&id) {
-                    session.life = life;
+                    session.phase = phase;
                     out.follow(&id, session.seen);
                 }
                 (Some(id), Code::HandlerError)
             }
         };
         let id = id.as_ref().map(SessionId::as_str);
-        say_error(id, &Failure::of(wanted, error), out);
+        send_error(id, &Failure::of(wanted, error), out);
     }
 }
 
@@ -367,39 +380,51 @@ impl Front for Insights {
     fn on_line(&mut self, line: &[u8], out: &mut Outbox) {
         let Ok(text) = std::str::from_utf8(line) else {
             let failure = Failure::new(Code::InvalidJson, "the message is not UTF-8");
-            return say_error(None, &failure, out);
+            return send_error(None, &failure, out);
         };
         let done =
             Message::read(text).map_err(unnamed).and_then(|message| self.message(&message, out));
         if let Err((session, failure)) = done {
-            say_error(session.as_deref(), &failure, out);
+            send_error(session.as_deref(), &failure, out);
         }
     }
 
     fn on_overlong(&mut self, bytes: u64, out: &mut Outbox) {
         let text = format!("a message of {bytes} bytes is too long; nothing of it was accepted");
-        say_error(None, &Failure::invalid(text), out);
+        send_error(None, &Failure::invalid(text), out);
     }
 
-    fn on_reply(&mut self, call: Call, reply: Result<Reply, GatewayError>, out: &mut Outbox) {
+    fn on_reply(
+        &mut self,
+        call: Call,
+        reply: Result<GatewayReply, GatewayError>,
+        out: &mut Outbox,
+    ) {
         match (self.calls.remove(&call), reply) {
-            (Some(Asked::Create { prompt, mode }), Ok(Reply::Started { session, after })) => {
+            (
+                Some(PendingCall::Create { prompt, mode }),
+                Ok(GatewayReply::Started { session, after }),
+            ) => {
                 let id = session.id;
                 let mut renderer = Renderer::new(id.as_str(), Some(prompt), self.prices.clone());
                 mode.into_iter().for_each(|mode| renderer.modes().begin(mode));
                 let state = Session::new(session.agent_type, renderer, after);
-                out.say(frame("session.created", Created { session_id: &id }).get());
+                out.send(frame("session.created", Created { session_id: &id }).get());
                 let state = self.sessions.entry(id.clone()).or_insert(state);
-                state.renderer.greet(&mut |message| out.say(message.get()));
+                state.renderer.greet(&mut |message| out.send(message.get()));
                 out.follow(&id, after);
             }
-            (Some(Asked::Find(id)), Ok(Reply::Session(summary))) => self.found(&id, &summary, out),
-            (Some(Asked::Resume(id, _)), Ok(Reply::Started { .. })) => self.resumed(&id, out),
-            (Some(Asked::Kill(id, _)), Ok(_)) => drop(self.sessions.remove(&id)),
-            (Some(Asked::Mode(id, mode)), Ok(_)) => {
+            (Some(PendingCall::Find(id)), Ok(GatewayReply::Session(summary))) => {
+                self.found(&id, &summary, out);
+            }
+            (Some(PendingCall::Resume(id, _)), Ok(GatewayReply::Started { .. })) => {
+                self.resumed(&id, out);
+            }
+            (Some(PendingCall::Kill(id, _)), Ok(_)) => drop(self.sessions.remove(&id)),
+            (Some(PendingCall::Mode(id, mode)), Ok(_)) => {
                 if let Some(session) = self.sessions.get_mut(&id) {
                     session.renderer.modes().answered(mode, true);
-                    session.renderer.mode(mode, &mut |message| out.say(message.get()));
+                    session.renderer.mode(mode, &mut |message| out.send(message.get()));
                 }
             }
             (Some(asked), Err(error)) => self.refused(asked, error, out),
@@ -413,15 +438,15 @@ impl Front for Insights {
         let Ok(event) = Event::from_json(event) else { return };
         state.seen = event.seq;
         state.is_others = false;
-        if state.life == Life::Over {
+        if state.phase == SessionPhase::Ended {
             // Someone else resumed it.
-            state.life = Life::Running;
+            state.phase = SessionPhase::Running;
         }
         if state.is_catching_up() {
             state.catch_up(&event);
             return self.caught_up(session, event.seq, out);
         }
-        let asked = state.renderer.event(&event, &mut |message| out.say(message.get()));
+        let asked = state.renderer.event(&event, &mut |message| out.send(message.get()));
         if let Some(id) = asked {
             self.refuse_request(session, id, out);
         }
@@ -430,23 +455,23 @@ impl Front for Insights {
     fn on_pause(&mut self, session: &SessionId, out: &mut Outbox) {
         if let Some(state) = self.sessions.get_mut(session).filter(|state| !state.is_catching_up())
         {
-            state.renderer.pause(&mut |message| out.say(message.get()));
+            state.renderer.pause(&mut |message| out.send(message.get()));
         }
     }
 
     fn on_end(&mut self, session: &SessionId, out: &mut Outbox) {
         self.caught_up(session, u64::MAX, out);
         let Some(state) = self.sessions.get_mut(session) else { return };
-        if matches!(state.life, Life::Running | Life::Ending) {
-            state.life = Life::Over;
+        if matches!(state.phase, SessionPhase::Running | SessionPhase::Ending) {
+            state.phase = SessionPhase::Ended;
         }
         // The page wants to see it again, whoever resumes it.
         out.wait_for(session, state.seen);
         // An input that waits resumes it.
         while let Some(waiting) = state.waiting.pop_front() {
-            if let Pending::Input(text) = waiting {
+            if let QueuedInput::Input(text) = waiting {
                 if let Err(failure) = self.prompt(session.clone(), text, out) {
-                    say_error(Some(session.as_str()), &failure, out);
+                    send_error(Some(session.as_str()), &failure, out);
                 }
                 return;
             }
@@ -457,7 +482,7 @@ impl Front for Insights {
         self.caught_up(session, u64::MAX, out);
         let Some(state) = self.sessions.get_mut(session) else { return };
         state.lose();
-        say_error(Some(session.as_str()), &Failure::new(Code::HandlerError, error.message), out);
+        send_error(Some(session.as_str()), &Failure::new(Code::HandlerError, error.message), out);
     }
 }
 
@@ -473,6 +498,6 @@ fn unnamed(failure: Failure) -> (Option<String>, Failure) {
     (None, failure)
 }
 
-fn say_error(session: Option<&str>, failure: &Failure, out: &mut Outbox) {
-    out.say(error(session, None, failure).get());
+fn send_error(session: Option<&str>, failure: &Failure, out: &mut Outbox) {
+    out.send(error(session, None, failure).get());
 }

@@ -26,7 +26,7 @@ pub(super) struct Output<'p> {
 }
 
 #[derive(Serialize)]
-pub(super) struct Use<'p> {
+pub(super) struct ToolUseMessage<'p> {
     pub(super) session_id: &'p str,
     pub(super) agent_id: &'p str,
     pub(super) tool_name: &'p str,
@@ -54,7 +54,7 @@ pub(super) struct Completed<'p> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum State {
+pub(super) enum AgentState {
     /// Not reported yet.
     #[serde(skip)]
     New,
@@ -69,11 +69,11 @@ pub(super) enum State {
 pub(super) struct Status<'p> {
     pub(super) session_id: &'p str,
     pub(super) agent_id: &'p str,
-    pub(super) status: State,
+    pub(super) status: AgentState,
 }
 
 #[derive(Serialize)]
-pub(super) struct TurnOver<'p> {
+pub(super) struct TurnEnded<'p> {
     pub(super) session_id: &'p str,
     pub(super) total_usage: Usage,
 }

@@ -77,7 +77,7 @@ impl Modes {
     }
 
     /// The mode that the agent starts with is not a change.
-    pub(super) fn learn(&mut self, word: &str) {
+    pub(super) fn update_info(&mut self, word: &str) {
         self.told = self.told.or(Mode::heard(word));
     }
 

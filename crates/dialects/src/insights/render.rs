@@ -11,16 +11,16 @@ use agentwire_protocol::{ApprovalMode, Event, EventKind, Json, MAIN_AGENT, Price
 
 use super::agents::Agents;
 use super::messages::{
-    Completed, Mode as ModePayload, Output, Spawned, State, Status as StatusPayload, ToolResult,
-    TurnOver, Use,
+    AgentState, Completed, Mode as ModePayload, Output, Spawned, Status as StatusPayload,
+    ToolResult, ToolUseMessage, TurnEnded,
 };
 use super::modes::{Mode, Modes};
-use super::requests::{Asks, Put, Raised};
-use super::usage::Spent;
+use super::requests::{AnswerProgress, OpenRequests, UnshownRequest};
+use super::usage::SessionUsage;
 use super::wire::{Code, Failure, error, frame};
 use crate::claude::tools::{ToolCall, ToolUse, overlaid};
 use crate::json::Scanner;
-use crate::tool_names::{shown, words};
+use crate::tool_display::{result_text, tool_use};
 
 /// The longest call input that is stored until the result arrives.
 const KEPT: usize = 256 << 10;
@@ -33,13 +33,13 @@ pub struct Renderer {
     task: Option<String>,
     agents: Agents,
     /// Calls without a result.
-    tools: BTreeMap<String, Called>,
-    asks: Asks,
+    tools: BTreeMap<String, OpenCall>,
+    open_requests: OpenRequests,
     /// The `agent.completed` message of finished subagents whose call has no result yet.
     done: BTreeMap<String, Json<'static>>,
     model: Option<String>,
     modes: Modes,
-    spent: Spent,
+    spent: SessionUsage,
     /// A turn is running or about to run.
     is_running: bool,
     /// The error of this turn that was already reported.
@@ -50,7 +50,7 @@ pub struct Renderer {
 }
 
 #[derive(Debug)]
-struct Called {
+struct OpenCall {
     agent: String,
     name: String,
     kind: ToolKind,
@@ -70,11 +70,11 @@ impl Renderer {
             task,
             agents: Agents::default(),
             tools: BTreeMap::new(),
-            asks: Asks::default(),
+            open_requests: OpenRequests::default(),
             done: BTreeMap::new(),
             model: None,
             modes: Modes::default(),
-            spent: Spent::new(prices),
+            spent: SessionUsage::new(prices),
             is_running: true,
             told: None,
             is_dead: false,
@@ -96,9 +96,9 @@ impl Renderer {
         let agent = event.agent_id.decode();
         let agent = &*agent;
         match &event.kind {
-            EventKind::SessionStarted(started) => self.learn(started.info.as_ref()),
+            EventKind::SessionStarted(started) => self.update_info(started.info.as_ref()),
             EventKind::StatusChanged(change) => {
-                self.learn(change.info.as_ref());
+                self.update_info(change.info.as_ref());
                 let value = change.message.as_ref().map(Text::decode);
                 match (change.status, value) {
                     (Status::Mode, Some(mode)) if agent == MAIN_AGENT => {
@@ -112,7 +112,7 @@ impl Renderer {
             }
             EventKind::TurnStarted(_) => {
                 self.prompted();
-                self.status(MAIN_AGENT, State::Working, say);
+                self.status(MAIN_AGENT, AgentState::Working, say);
             }
             EventKind::TurnCompleted(turn) => self.turn_completed(turn, say),
             EventKind::TurnFailed(turn) => self.turn_failed(turn, say),
@@ -120,21 +120,21 @@ impl Renderer {
             EventKind::ThinkingChunk(chunk) => self.output(agent, &chunk.content, "thinking", say),
             EventKind::ToolStarted(tool) => self.tool_started(agent, tool, say),
             EventKind::ToolCompleted(tool) => {
-                let words = match (&tool.result, &tool.error) {
-                    (Some(result), _) => words(&mut self.scanner, result),
+                let text = match (&tool.result, &tool.error) {
+                    (Some(result), _) => result_text(&mut self.scanner, result),
                     (None, Some(error)) => error.to_string(),
                     (None, None) => String::new(),
                 };
-                self.tool_over(agent, &tool.tool_id.decode(), &words, !tool.success, say);
+                self.tool_ended(agent, &tool.tool_id.decode(), &text, !tool.success, say);
             }
             EventKind::ToolFailed(tool) => {
-                self.tool_over(agent, &tool.tool_id.decode(), &tool.error.decode(), true, say);
+                self.tool_ended(agent, &tool.tool_id.decode(), &tool.error.decode(), true, say);
             }
             EventKind::AgentSpawned(spawned) => self.spawned(agent, event, spawned, say),
             EventKind::AgentFinished(finished) => self.finished(agent, finished, say),
             EventKind::RequestRaised(request) => return self.raised(agent, request),
             EventKind::RequestSettled(settled) => {
-                if self.asks.settled(&settled.request_id.decode()) {
+                if self.open_requests.settled(&settled.request_id.decode()) {
                     self.restate(agent, say);
                 }
             }
@@ -146,7 +146,7 @@ impl Renderer {
             EventKind::Error(failed) if failed.will_retry != Some(true) => {
                 self.failed(Some(agent), &failed.message.decode(), say);
             }
-            EventKind::SessionEnded(ended) => self.over(ended, say),
+            EventKind::SessionEnded(ended) => self.session_ended(ended, say),
             EventKind::Error(_)
             | EventKind::ToolProgress(_)
             | EventKind::FileChanged(_)
@@ -169,10 +169,10 @@ impl Renderer {
     }
 
     fn ask(&mut self, is_recorded: bool, say: Say<'_>) {
-        for raised in self.asks.take_raised() {
-            self.asks.wait(&raised);
+        for raised in self.open_requests.take_raised() {
+            self.open_requests.wait(&raised);
             self.restate(&raised.agent, say);
-            self.asks.ask(&self.session, raised, is_recorded, say);
+            self.open_requests.ask(&self.session, raised, is_recorded, say);
         }
     }
 
@@ -185,23 +185,23 @@ impl Renderer {
             }
         };
         let request = request.clone().into_owned();
-        self.asks.raise(Raised { agent: agent.to_owned(), request, tool });
+        self.open_requests.raise(UnshownRequest { agent: agent.to_owned(), request, tool });
         None
     }
 
     /// Whether that permission is open. It is answered once.
     pub(super) fn permission(&mut self, id: &str) -> bool {
-        self.asks.permission(id)
+        self.open_requests.permission(id)
     }
 
     /// Answers the question that the agent waits for, if there is one.
-    pub(super) fn answer(&mut self, agent: Option<&str>, text: &str) -> Option<Put> {
-        self.asks.answer(&self.session, agent, text)
+    pub(super) fn answer(&mut self, agent: Option<&str>, text: &str) -> Option<AnswerProgress> {
+        self.open_requests.answer(&self.session, agent, text)
     }
 
     /// The answer was not accepted: it may be given again.
     pub(super) fn reopen(&mut self, request: &str) {
-        self.asks.reopen(request);
+        self.open_requests.reopen(request);
     }
 
     pub(super) fn modes(&mut self) -> &mut Modes {
@@ -213,12 +213,12 @@ impl Renderer {
         say(frame("permission_mode.changed", payload));
     }
 
-    fn learn(&mut self, info: Option<&AgentInfo<'_>>) {
+    fn update_info(&mut self, info: Option<&AgentInfo<'_>>) {
         let Some(info) = info else { return };
         if let Some(model) = &info.model {
             self.model = Some(model.to_string());
         }
-        info.mode.iter().for_each(|mode| self.modes.learn(&mode.decode()));
+        info.mode.iter().for_each(|mode| self.modes.update_info(&mode.decode()));
     }
 
     fn spawn(&mut self, id: &str, parent: Option<&str>, task: Option<&str>, say: Say<'_>) {
@@ -241,7 +241,7 @@ impl Renderer {
         let task = spawned.prompt.as_ref().or(spawned.description.as_ref()).map(Text::decode);
         let parent = parent.as_deref().unwrap_or(MAIN_AGENT);
         self.spawn(id, Some(parent), task.as_deref(), say);
-        self.status(id, State::Working, say);
+        self.status(id, AgentState::Working, say);
     }
 
     /// A subagent has finished. The result of the call that spawned it comes first.
@@ -254,8 +254,8 @@ impl Renderer {
         };
         let completed = frame("agent.completed", payload);
         let state = match finished.outcome {
-            AgentOutcome::Completed | AgentOutcome::Cancelled => State::Completed,
-            AgentOutcome::Failed => State::Error,
+            AgentOutcome::Completed | AgentOutcome::Cancelled => AgentState::Completed,
+            AgentOutcome::Failed => AgentState::Error,
         };
         self.status(id, state, say);
         match self.tools.contains_key(id) {
@@ -279,9 +279,9 @@ impl Renderer {
     }
 
     fn tool_started(&mut self, agent: &str, tool: &ToolStarted<'_>, say: Say<'_>) {
-        let ToolUse { name, input, .. } = shown(tool);
+        let ToolUse { name, input, .. } = tool_use(tool);
         let id = tool.tool_id.decode();
-        let payload = Use {
+        let payload = ToolUseMessage {
             session_id: &self.session,
             agent_id: agent,
             tool_name: &name,
@@ -290,7 +290,7 @@ impl Renderer {
             model: self.model.as_deref(),
         };
         say(frame("agent.tool_use", payload));
-        let called = Called {
+        let called = OpenCall {
             agent: agent.to_owned(),
             name: tool.tool_name.to_string(),
             kind: tool.kind,
@@ -322,7 +322,7 @@ impl Renderer {
         .as_claude()
     }
 
-    fn tool_over(&mut self, agent: &str, id: &str, result: &str, is_error: bool, say: Say<'_>) {
+    fn tool_ended(&mut self, agent: &str, id: &str, result: &str, is_error: bool, say: Say<'_>) {
         let payload = ToolResult {
             session_id: &self.session,
             agent_id: agent,
@@ -340,19 +340,19 @@ impl Renderer {
 
     /// Reports what a working agent waits for.
     fn restate(&mut self, agent: &str, say: Say<'_>) {
-        let state = if self.asks.waits(agent) {
-            State::WaitingUser
+        let state = if self.open_requests.waits(agent) {
+            AgentState::WaitingUser
         } else if self.tools.values().any(|called| called.agent == agent) {
-            State::WaitingTool
+            AgentState::WaitingTool
         } else {
-            State::Working
+            AgentState::Working
         };
-        if !self.agents.is_over(agent) {
+        if !self.agents.has_ended(agent) {
             self.status(agent, state, say);
         }
     }
 
-    fn status(&mut self, id: &str, status: State, say: Say<'_>) {
+    fn status(&mut self, id: &str, status: AgentState, say: Say<'_>) {
         if self.agents.set(id, status) {
             let payload = StatusPayload { session_id: &self.session, agent_id: id, status };
             say(frame("agent.status", payload));
@@ -369,7 +369,7 @@ impl Renderer {
 
     fn turn_completed(&mut self, turn: &TurnCompleted<'_>, say: Say<'_>) {
         self.spent.turn(&turn.usage, turn.cost_usd, &turn.models, self.model.as_deref());
-        self.turn_over(State::Completed, say);
+        self.turn_ended(AgentState::Completed, say);
     }
 
     fn turn_failed(&mut self, turn: &TurnFailed<'_>, say: Say<'_>) {
@@ -377,11 +377,11 @@ impl Renderer {
         self.spent.turn(&usage, turn.cost_usd, &turn.models, self.model.as_deref());
         // A client that interrupts does not want an error.
         if turn.reason == TurnFailure::Interrupted {
-            return self.turn_over(State::Completed, say);
+            return self.turn_ended(AgentState::Completed, say);
         }
         self.failed(Some(MAIN_AGENT), &turn.error.decode(), say);
         self.is_dead = turn.reason == TurnFailure::Died;
-        self.turn_over(State::Error, say);
+        self.turn_ended(AgentState::Error, say);
     }
 
     /// A turn is about to run.
@@ -393,7 +393,7 @@ impl Renderer {
     }
 
     /// The session has ended. A turn that never started ends with it.
-    fn over(&mut self, ended: &SessionEnded<'_>, say: Say<'_>) {
+    fn session_ended(&mut self, ended: &SessionEnded<'_>, say: Say<'_>) {
         let is_failed = match ended.reason {
             SessionEndReason::Failed | SessionEndReason::Timeout => true,
             SessionEndReason::Completed | SessionEndReason::Cancelled => false,
@@ -403,15 +403,15 @@ impl Renderer {
             self.failed(None, message.as_deref().unwrap_or("the agent failed"), say);
         }
         if self.is_running {
-            self.turn_over(if is_failed { State::Error } else { State::Completed }, say);
+            self.turn_ended(if is_failed { AgentState::Error } else { AgentState::Completed }, say);
         }
     }
 
-    fn turn_over(&mut self, state: State, say: Say<'_>) {
+    fn turn_ended(&mut self, state: AgentState, say: Say<'_>) {
         self.is_running = false;
         self.status(MAIN_AGENT, state, say);
         let total_usage = self.spent.total();
-        say(frame("session.completed", TurnOver { session_id: &self.session, total_usage }));
+        say(frame("session.completed", TurnEnded { session_id: &self.session, total_usage }));
     }
 }
 

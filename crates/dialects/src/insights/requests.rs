@@ -10,9 +10,9 @@ use super::wire::frame;
 use crate::claude::tools::ToolUse;
 
 #[derive(Debug, Default)]
-pub(super) struct Asks {
+pub(super) struct OpenRequests {
     /// Not shown yet: a request that a rule settles never is.
-    raised: Vec<Raised>,
+    raised: Vec<UnshownRequest>,
     /// The agents that wait for an answer, by request.
     open: BTreeMap<String, String>,
     /// Permissions that no page has answered.
@@ -21,7 +21,7 @@ pub(super) struct Asks {
 }
 
 #[derive(Debug)]
-pub(super) struct Raised {
+pub(super) struct UnshownRequest {
     pub(super) agent: String,
     pub(super) request: RequestRaised<'static>,
     /// The call that a permission is for.
@@ -39,15 +39,15 @@ struct Questions {
 }
 
 /// The result of an answer.
-pub(super) enum Put {
+pub(super) enum AnswerProgress {
     /// The request has another question.
     Next(Json<'static>),
     /// That was the last one.
     All(Box<Settlement>),
 }
 
-impl Asks {
-    pub(super) fn raise(&mut self, raised: Raised) {
+impl OpenRequests {
+    pub(super) fn raise(&mut self, raised: UnshownRequest) {
         self.raised.push(raised);
     }
 
@@ -59,12 +59,12 @@ impl Asks {
         self.open.remove(id).is_some()
     }
 
-    pub(super) fn take_raised(&mut self) -> Vec<Raised> {
+    pub(super) fn take_raised(&mut self) -> Vec<UnshownRequest> {
         std::mem::take(&mut self.raised)
     }
 
     /// The request is shown: its agent waits for the answer.
-    pub(super) fn wait(&mut self, raised: &Raised) {
+    pub(super) fn wait(&mut self, raised: &UnshownRequest) {
         self.open.insert(raised.request.request_id.to_string(), raised.agent.clone());
     }
 
@@ -76,11 +76,11 @@ impl Asks {
     pub(super) fn ask(
         &mut self,
         session: &str,
-        raised: Raised,
+        raised: UnshownRequest,
         is_recorded: bool,
         say: &mut dyn FnMut(Json<'static>),
     ) {
-        let Raised { agent, request, tool } = raised;
+        let UnshownRequest { agent, request, tool } = raised;
         if let Some(tool) = tool {
             say(permission(session, &agent, &request, &tool));
             self.permissions.insert(request.request_id.to_string());
@@ -99,7 +99,12 @@ impl Asks {
 
     /// Answers the question that the agent waits for. If no agent is named: the main agent's question, else
     /// the oldest.
-    pub(super) fn answer(&mut self, session: &str, agent: Option<&str>, text: &str) -> Option<Put> {
+    pub(super) fn answer(
+        &mut self,
+        session: &str,
+        agent: Option<&str>,
+        text: &str,
+    ) -> Option<AnswerProgress> {
         let open = || self.questions.iter().filter(|open| open.sent.is_none());
         let of = |agent: &str| open().find(|open| open.agent == agent);
         let open = match agent {
@@ -110,11 +115,11 @@ impl Asks {
         let open = self.of(&id)?;
         let answered = open.take(text);
         if let Some(next) = open.open().and_then(|at| open.frame(session, at)) {
-            return Some(Put::Next(next));
+            return Some(AnswerProgress::Next(next));
         }
         open.sent = answered;
         let answers = Some(open.answers.clone());
-        Some(Put::All(Box::new(Settlement { answers, ..Settlement::allow(id) })))
+        Some(AnswerProgress::All(Box::new(Settlement { answers, ..Settlement::allow(id) })))
     }
 
     /// The answer was not accepted: it may be given again while the request is open.

@@ -12,16 +12,16 @@ use super::messages::Usage;
 const AGENT_LIMIT: usize = 4096;
 
 #[derive(Debug)]
-pub(super) struct Spent {
+pub(super) struct SessionUsage {
     prices: BTreeMap<String, Price>,
     usage: TokenUsage,
     cost_usd: f64,
-    agents: BTreeMap<String, Counted>,
+    agents: BTreeMap<String, SubagentUsage>,
 }
 
 /// What a subagent reported.
 #[derive(Debug, Default)]
-struct Counted {
+struct SubagentUsage {
     model: Option<String>,
     /// All messages before the last.
     sum: TokenUsage,
@@ -32,7 +32,7 @@ struct Counted {
     total: Option<(TokenUsage, TokenUsage)>,
 }
 
-impl Spent {
+impl SessionUsage {
     pub(super) fn new(prices: BTreeMap<String, Price>) -> Self {
         let usage = TokenUsage::default();
         Self { prices, usage, cost_usd: 0.0, agents: BTreeMap::new() }
@@ -78,7 +78,7 @@ impl Spent {
     ) -> Usage {
         let counted = self.agents.get(agent);
         let says = |usage: &TokenUsage| usage.input_tokens > 0 || usage.output_tokens > 0;
-        let usage = told.filter(says).or(counted.map(Counted::usage)).unwrap_or_default();
+        let usage = told.filter(says).or(counted.map(SubagentUsage::usage)).unwrap_or_default();
         let model = counted.and_then(|counted| counted.model.as_deref()).or(model);
         Usage::new(&usage, self.price(model).of(&usage))
     }
@@ -102,7 +102,7 @@ impl Spent {
     }
 }
 
-impl Counted {
+impl SubagentUsage {
     fn report(&mut self, report: &UsageReported<'_>) {
         if let Some(total) = report.total {
             let begun = report.usage.map_or(TokenUsage::default(), |last| total.since(&last));

@@ -38,7 +38,7 @@ pub(super) struct Input {
 
 /// `session.kill` and `session.interrupt`: a message that stops something is never refused for its form.
 #[derive(Debug, Deserialize)]
-struct Named {
+struct SessionRef {
     session_id: String,
 }
 
@@ -71,7 +71,7 @@ struct Approval {
 
 /// What a client wants of a session that exists.
 #[derive(Debug)]
-pub(super) enum Wanted {
+pub(super) enum SessionOp {
     Input(Input),
     Kill,
     Interrupt,
@@ -79,7 +79,7 @@ pub(super) enum Wanted {
     Permit(Permission),
 }
 
-impl Wanted {
+impl SessionOp {
     /// The error code if it fails.
     pub(super) fn code(&self) -> Code {
         match self {
@@ -94,21 +94,21 @@ impl Wanted {
 
 impl Message {
     /// The session that the message names, and what it wants of it; `None` for any other message.
-    pub(super) fn wanted(&self) -> Result<Option<(String, Wanted)>, Failure> {
+    pub(super) fn wanted(&self) -> Result<Option<(String, SessionOp)>, Failure> {
         Ok(Some(match self.kind.as_str() {
             "user.input" => {
                 let input: Input = self.payload()?;
-                (input.session_id.clone(), Wanted::Input(input))
+                (input.session_id.clone(), SessionOp::Input(input))
             }
-            "session.kill" => (self.payload::<Named>()?.session_id, Wanted::Kill),
-            "session.interrupt" => (self.payload::<Named>()?.session_id, Wanted::Interrupt),
+            "session.kill" => (self.payload::<SessionRef>()?.session_id, SessionOp::Kill),
+            "session.interrupt" => (self.payload::<SessionRef>()?.session_id, SessionOp::Interrupt),
             "permission_mode.change" => {
                 let change: ModeChange = self.payload()?;
-                (change.session_id.clone(), Wanted::Mode(change))
+                (change.session_id.clone(), SessionOp::Mode(change))
             }
             "permission.response" => {
                 let answer = Permission::read(self)?;
-                (answer.session_id.clone(), Wanted::Permit(answer))
+                (answer.session_id.clone(), SessionOp::Permit(answer))
             }
             _ => return Ok(None),
         }))

@@ -19,7 +19,7 @@ fn write(document: Document<'_>, index: usize, out: &mut String) {
     let Some(node) = document.nodes.get(index) else { return };
     let text = slice(document, node);
     match node.kind {
-        Kind::String if node.flags & LOOSE != 0 => out.push_str(&mend(text)),
+        Kind::String if node.flags & LOOSE != 0 => out.push_str(&replace_lone_surrogates(text)),
         Kind::Number if node.flags & LOOSE != 0 => quote(text, out),
         Kind::Deep => quote(text, out),
         Kind::Null | Kind::False | Kind::True | Kind::Number | Kind::String => out.push_str(text),
@@ -88,11 +88,11 @@ pub fn without_lone_surrogates(text: &str) -> Cow<'_, str> {
     // Few texts have any surrogate at all.
     let has_any = memchr::memmem::find_iter(text.as_bytes(), b"\\u")
         .any(|at| text.as_bytes().get(at + 2).is_some_and(|digit| matches!(digit, b'd' | b'D')));
-    if has_any { Cow::Owned(mend(text)) } else { Cow::Borrowed(text) }
+    if has_any { Cow::Owned(replace_lone_surrogates(text)) } else { Cow::Borrowed(text) }
 }
 
 /// Replaces each lone surrogate escape in a JSON text with that of U+FFFD.
-fn mend(quoted: &str) -> String {
+fn replace_lone_surrogates(quoted: &str) -> String {
     let mut out = String::with_capacity(quoted.len());
     let mut rest = quoted;
     while let Some(at) = rest.find('\\') {

@@ -15,12 +15,12 @@ use agentwire_protocol::{
 };
 use serde::Serialize;
 
-use self::params::{Open, Request};
+use self::params::{ClientCall, Open};
 use self::replies::{Replies, Ticket};
-use self::sessions::Wanted;
-use self::watch::{Finished, Watch};
+use self::sessions::LookupReason;
+use self::watch::{FinishedRun, Watch};
 use super::wire::{self, Fault, Line, Message};
-use crate::front::{Ask, Front, Outbox, Reply};
+use crate::front::{Front, GatewayCall, GatewayReply, Outbox};
 
 /// How many calls may wait for a reply at once.
 const OPEN_CALLS: usize = 256;
@@ -32,11 +32,11 @@ const OPEN_RELIEF: usize = 4 * OPEN_CALLS;
 pub struct JsonRpc {
     agent: AgentType,
     replies: Replies,
-    calls: BTreeMap<Call, Pending>,
+    calls: BTreeMap<Call, PendingCall>,
     watches: BTreeMap<SessionId, Watch>,
     /// Sessions that are being looked up or resumed, and the calls that wait for that: a client's calls on
     /// a session are handled in order.
-    opening: BTreeMap<SessionId, VecDeque<(Request, Ticket)>>,
+    opening: BTreeMap<SessionId, VecDeque<(ClientCall, Ticket)>>,
     /// Sessions that are ending and are wanted again: their waiting calls wait for the end.
     ending: BTreeSet<SessionId>,
     /// Sessions that have ended and are resumed once all of their events are shown.
@@ -45,13 +45,13 @@ pub struct JsonRpc {
 
 /// What a reply of the gateway is for.
 #[derive(Debug)]
-enum Pending {
+enum PendingCall {
     /// The reply goes to the client.
     Reply(Ticket),
     /// A prompt of a run or of `session/create`. The watch holds the ticket of a run.
     Prompt(SessionId, Box<Open>, Option<Ticket>),
     Start(Box<Open>, Ticket),
-    Lookup(SessionId, Wanted, Ticket),
+    Lookup(SessionId, LookupReason, Ticket),
     Kill(SessionId),
 }
 
@@ -89,9 +89,9 @@ impl JsonRpc {
                 self.replies.give(ticket, Err(fault), out);
             }
             Message::Call(call) => {
-                let request = Request::read(&call.method, &call.params);
+                let request = ClientCall::read(&call.method, &call.params);
                 let open = self.replies.open();
-                let is_full = |request: &Request| {
+                let is_full = |request: &ClientCall| {
                     open >= if request.is_relief() { OPEN_RELIEF } else { OPEN_CALLS }
                 };
                 let ticket = self.replies.ticket(call.id, batch);
@@ -107,35 +107,35 @@ impl JsonRpc {
         }
     }
 
-    fn request(&mut self, request: Request, ticket: Ticket, out: &mut Outbox) {
+    fn request(&mut self, request: ClientCall, ticket: Ticket, out: &mut Outbox) {
         if let Some(waiting) = request.session().and_then(|id| self.opening.get_mut(id)) {
             return waiting.push_back((request, ticket));
         }
         match request {
-            Request::Open(open) => self.open(open, ticket, out),
-            Request::Attach(attach) => {
-                self.look_up(attach.session.clone(), Wanted::Attach(attach), ticket, out);
+            ClientCall::Open(open) => self.open(open, ticket, out),
+            ClientCall::Attach(attach) => {
+                self.look_up(attach.session.clone(), LookupReason::Attach(attach), ticket, out);
             }
-            Request::Greet(id) => {
+            ClientCall::Greet(id) => {
                 let greeting = self.watches.get(&id).map(Watch::greeting).ok_or_else(|| {
                     let message = format!("session {id} is not attached here; attach to it first");
                     GatewayError::new(ErrorCode::SessionNotFound, message)
                 });
                 self.replies.give(ticket, greeting, out);
             }
-            Request::Kill(id) if self.watches.contains_key(&id) => self.kill(id, ticket, out),
-            Request::Kill(id) => self.look_up(id, Wanted::Kill, ticket, out),
-            Request::Command(id, command) => {
+            ClientCall::Kill(id) if self.watches.contains_key(&id) => self.kill(id, ticket, out),
+            ClientCall::Kill(id) => self.look_up(id, LookupReason::Kill, ticket, out),
+            ClientCall::Command(id, command) => {
                 let call = out.command(&id, command);
-                self.calls.insert(call, Pending::Reply(ticket));
+                self.calls.insert(call, PendingCall::Reply(ticket));
             }
-            Request::List { limit } => {
-                let call = out.ask(Ask::Sessions { limit });
-                self.calls.insert(call, Pending::Reply(ticket));
+            ClientCall::List { limit } => {
+                let call = out.call(GatewayCall::Sessions { limit });
+                self.calls.insert(call, PendingCall::Reply(ticket));
             }
-            Request::Events { session, after, limit } => {
-                let call = out.ask(Ask::Events { session, after, limit });
-                self.calls.insert(call, Pending::Reply(ticket));
+            ClientCall::Events { session, after, limit } => {
+                let call = out.call(GatewayCall::Events { session, after, limit });
+                self.calls.insert(call, PendingCall::Reply(ticket));
             }
         }
     }
@@ -145,29 +145,29 @@ impl JsonRpc {
         if let Some(watch) = self.watches.get_mut(&id) {
             watch.killed(call, ticket);
         }
-        self.calls.insert(call, Pending::Kill(id));
+        self.calls.insert(call, PendingCall::Kill(id));
     }
 
-    fn failed(&mut self, call: Call, pending: Pending, error: GatewayError, out: &mut Outbox) {
+    fn failed(&mut self, call: Call, pending: PendingCall, error: GatewayError, out: &mut Outbox) {
         match pending {
-            Pending::Reply(ticket) => self.replies.give(ticket, Err(error), out),
-            Pending::Prompt(id, open, ticket) => {
+            PendingCall::Reply(ticket) => self.replies.give(ticket, Err(error), out),
+            PendingCall::Prompt(id, open, ticket) => {
                 let run = self.watches.get_mut(&id).and_then(|watch| watch.refused(call));
                 if let Some(ticket) = run.or(ticket) {
                     self.refused(id, open, ticket, error, out);
                 }
             }
-            Pending::Start(open, ticket) => {
+            PendingCall::Start(open, ticket) => {
                 self.replies.give(ticket, Err(error), out);
                 if let Some(id) = &open.session {
                     self.opened(id, out);
                 }
             }
-            Pending::Lookup(id, _, ticket) => {
+            PendingCall::Lookup(id, _, ticket) => {
                 self.replies.give(ticket, Err(error), out);
                 self.opened(&id, out);
             }
-            Pending::Kill(id) => {
+            PendingCall::Kill(id) => {
                 let Some(watch) = self.watches.get_mut(&id) else { return };
                 if let Some(ticket) = watch.spared(call) {
                     self.replies.give(ticket, Err(error), out);
@@ -175,7 +175,7 @@ impl JsonRpc {
                 let goes_on = !watch.is_ending();
                 if !self.is_shown(&id) {
                     self.watches.remove(&id);
-                    out.leave(&id);
+                    out.unfollow(&id);
                 }
                 if goes_on && self.ending.remove(&id) {
                     self.opened(&id, out);
@@ -185,7 +185,7 @@ impl JsonRpc {
     }
 
     /// Nothing more comes from that session.
-    fn over(&mut self, id: &SessionId, finished: Vec<Finished>, out: &mut Outbox) {
+    fn session_ended(&mut self, id: &SessionId, finished: Vec<FinishedRun>, out: &mut Outbox) {
         for (ticket, outcome) in finished {
             self.replies.give(ticket, outcome, out);
         }
@@ -227,36 +227,46 @@ impl Front for JsonRpc {
         refuse(Fault::invalid(message), out);
     }
 
-    fn on_reply(&mut self, call: Call, reply: Result<Reply, GatewayError>, out: &mut Outbox) {
+    fn on_reply(
+        &mut self,
+        call: Call,
+        reply: Result<GatewayReply, GatewayError>,
+        out: &mut Outbox,
+    ) {
         let Some(pending) = self.calls.remove(&call) else { return };
         let reply = match reply {
             Ok(reply) => reply,
             Err(error) => return self.failed(call, pending, error, out),
         };
         match (pending, reply) {
-            (Pending::Start(open, ticket), Reply::Started { session, after }) => {
+            (PendingCall::Start(open, ticket), GatewayReply::Started { session, after }) => {
                 self.started(call, &session, after, open, ticket, out);
             }
-            (Pending::Start(open, ticket), Reply::Session(session)) if open.key.is_some() => {
+            (PendingCall::Start(open, ticket), GatewayReply::Session(session))
+                if open.key.is_some() =>
+            {
                 self.started_before(&session, &open, ticket, out);
             }
-            (Pending::Lookup(_, wanted, ticket), Reply::Session(session)) => {
+            (PendingCall::Lookup(_, wanted, ticket), GatewayReply::Session(session)) => {
                 self.found(&session, wanted, ticket, out);
             }
-            (Pending::Prompt(id, _, ticket), Reply::Done(reply)) => {
-                self.taken(call, &id, ticket, &reply, out);
+            (PendingCall::Prompt(id, _, ticket), GatewayReply::Done(reply)) => {
+                self.prompt_accepted(call, &id, ticket, &reply, out);
             }
             // The end of the session is the reply.
-            (Pending::Kill(_), _) => {}
-            (Pending::Reply(ticket), reply) => {
-                let is_page = matches!(reply, Reply::Sessions(_) | Reply::Events { .. });
+            (PendingCall::Kill(_), _) => {}
+            (PendingCall::Reply(ticket), reply) => {
+                let is_page =
+                    matches!(reply, GatewayReply::Sessions(_) | GatewayReply::Events { .. });
                 let value = match reply {
-                    Reply::Done(value) => value,
-                    Reply::Sessions(sessions) => Json::of(&Sessions { sessions }),
-                    Reply::Events { events, next, resume } => {
+                    GatewayReply::Done(value) => value,
+                    GatewayReply::Sessions(sessions) => Json::of(&Sessions { sessions }),
+                    GatewayReply::Events { events, next, resume } => {
                         Json::of(&Page { events, next, resume })
                     }
-                    Reply::Started { session, .. } | Reply::Session(session) => Json::of(&session),
+                    GatewayReply::Started { session, .. } | GatewayReply::Session(session) => {
+                        Json::of(&session)
+                    }
                 };
                 let reply = match is_page && !self.replies.has_room(&ticket, value.get().len()) {
                     true => Err(overloaded("the replies of the batch are too long; ask again")),
@@ -287,13 +297,13 @@ impl Front for JsonRpc {
 
     fn on_end(&mut self, session: &SessionId, out: &mut Outbox) {
         if let Some(watch) = self.watches.remove(session) {
-            self.over(session, watch.end(), out);
+            self.session_ended(session, watch.end(), out);
         }
     }
 
     fn on_lost(&mut self, session: &SessionId, error: GatewayError, out: &mut Outbox) {
         if let Some(watch) = self.watches.remove(session) {
-            self.over(session, watch.lost(&error), out);
+            self.session_ended(session, watch.lost(&error), out);
         }
     }
 }
@@ -304,5 +314,5 @@ fn overloaded(message: &str) -> GatewayError {
 
 /// Answers a message without a readable id.
 fn refuse(fault: Fault, out: &mut Outbox) {
-    out.say(wire::response(&Json::trusted("null"), &Err(fault)).get());
+    out.send(wire::response(&Json::trusted("null"), &Err(fault)).get());
 }

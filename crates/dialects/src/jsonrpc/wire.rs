@@ -9,7 +9,7 @@ const PARSE_ERROR: i32 = -32700;
 const INVALID_REQUEST: i32 = -32600;
 
 pub(super) enum Message {
-    Call(Call),
+    Call(MethodCall),
     /// A response. We send the client no requests, so it is ignored.
     Response,
     Invalid {
@@ -19,7 +19,7 @@ pub(super) enum Message {
 }
 
 /// A call, or a notification if it has no id.
-pub(super) struct Call {
+pub(super) struct MethodCall {
     pub(super) id: Option<Json<'static>>,
     pub(super) method: String,
     /// An object.
@@ -137,7 +137,7 @@ fn message(value: &Json<'_>) -> Message {
     if !params.get().starts_with(['{', '[']) {
         return invalid(id, "`params` must be an object");
     }
-    Message::Call(Call { id, method, params })
+    Message::Call(MethodCall { id, method, params })
 }
 
 impl Fault {

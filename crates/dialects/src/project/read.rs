@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Form;
+use super::FileFormat;
 use super::markdown::unknown_fields;
 
 /// How many characters of one text are shown.
@@ -51,28 +51,28 @@ pub struct Reading {
     pub counts: bool,
 }
 
-pub(super) fn read(form: Form, text: &str) -> Reading {
+pub(super) fn read(form: FileFormat, text: &str) -> Reading {
     let mut reading = Reading { counts: true, ..Reading::default() };
     match form {
-        Form::Json => match serde_json::from_str(&without_comments(text)) {
+        FileFormat::Json => match serde_json::from_str(&without_comments(text)) {
             Ok(settings) => reading.settings(&settings),
             Err(error) => reading.line(format!("cannot be read as JSON: {error}")),
         },
-        Form::Toml => match toml::from_str::<toml::Table>(text).map(serde_json::to_value) {
+        FileFormat::Toml => match toml::from_str::<toml::Table>(text).map(serde_json::to_value) {
             Ok(Ok(settings)) => reading.settings(&settings),
             Ok(Err(_)) | Err(_) => reading.line("cannot be read as TOML".to_owned()),
         },
-        Form::Variables => reading.line(format!("sets {}", variables(text))),
-        Form::Markdown => {
+        FileFormat::Variables => reading.line(format!("sets {}", variables(text))),
+        FileFormat::Markdown => {
             reading.markdown(text);
             reading.counts = !reading.runs.is_empty();
         }
-        Form::Prompt => {
+        FileFormat::Prompt => {
             reading.prompt(text);
             reading.counts = !reading.runs.is_empty();
         }
-        Form::Opaque => {}
-        Form::Script => reading.counts = false,
+        FileFormat::Opaque => {}
+        FileFormat::Script => reading.counts = false,
     }
     let more = reading.runs.len().saturating_sub(LINES);
     if more > 0 {

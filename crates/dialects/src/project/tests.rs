@@ -1,9 +1,9 @@
 //! What is shown of project files.
 
-use super::Form;
+use super::FileFormat;
 use super::read::read;
 
-fn runs(form: Form, text: &str) -> Vec<String> {
+fn runs(form: FileFormat, text: &str) -> Vec<String> {
     read(form, text).runs
 }
 
@@ -17,7 +17,7 @@ fn settings_show_each_command_and_each_other_field() {
         "env": { "SECRET": "hidden" },
         "permissions": { "allow": ["Bash(*)"] } /* the end */
     }"#;
-    let reading = read(Form::Json, text);
+    let reading = read(FileFormat::Json, text);
     assert_eq!(
         reading.runs,
         [
@@ -39,7 +39,7 @@ fn servers_show_their_command_and_no_secret() {
         "files": { "command": "node", "args": ["tools/server.js", "--all"], "env": { "KEY": "hidden" } },
         "far": { "type": "http", "url": "https://far.example", "headers": { "X": "hidden" } },
         "bare": { "command": "serve" } } }"#;
-    let reading = read(Form::Json, text);
+    let reading = read(FileFormat::Json, text);
     assert_eq!(
         reading.runs,
         [
@@ -59,40 +59,42 @@ fn toml_is_read_as_well() {
     let text = "notify = ['sh', '-c', 'date']\nsandbox_mode = 'danger-full-access'\n\
                 [mcp_servers.x]\ncommand = 'serve'\nargs = ['-v']\n";
     assert_eq!(
-        runs(Form::Toml, text),
+        runs(FileFormat::Toml, text),
         ["mcp_servers.x: serve -v", "notify: sh -c date", "sandbox_mode: \"danger-full-access\"",]
     );
 }
 
 #[test]
 fn what_cannot_be_read_counts_all_the_same() {
-    for (form, text) in [(Form::Json, "{"), (Form::Toml, "a = ["), (Form::Json, "[]")] {
+    for (form, text) in
+        [(FileFormat::Json, "{"), (FileFormat::Toml, "a = ["), (FileFormat::Json, "[]")]
+    {
         let reading = read(form, text);
         assert!(reading.counts, "{text}");
         assert_eq!(reading.runs.len(), 1, "{text}");
     }
-    assert!(read(Form::Opaque, "allow").counts);
-    assert!(!read(Form::Script, "rm -r x").counts);
+    assert!(read(FileFormat::Opaque, "allow").counts);
+    assert!(!read(FileFormat::Script, "rm -r x").counts);
 }
 
 #[test]
 fn variables_are_shown_by_name() {
     let text = "# a comment=1\nexport A=hidden\n B = hidden\nC: hidden\n\nword\n";
-    assert_eq!(runs(Form::Variables, text), ["sets A, B, C"]);
+    assert_eq!(runs(FileFormat::Variables, text), ["sets A, B, C"]);
 }
 
 #[test]
 fn markdown_counts_if_it_can_run_something() {
     let plain = "---\nname: x\ndescription: hooks: none\n---\nUse `ls` and be kind!\n";
-    assert!(!read(Form::Markdown, plain).counts);
-    assert!(!read(Form::Markdown, "hooks: in the text\n").counts);
+    assert!(!read(FileFormat::Markdown, plain).counts);
+    assert!(!read(FileFormat::Markdown, "hooks: in the text\n").counts);
     let hooks = "---\nname: x\nhooks:\n  PreToolUse:\n    - command: ./a.sh\n---\ntext\n";
-    let reading = read(Form::Markdown, hooks);
+    let reading = read(FileFormat::Markdown, hooks);
     assert!(reading.counts);
     assert!(reading.runs.iter().any(|line| line.contains("./a.sh")), "{:?}", reading.runs);
     assert!(reading.words.contains(&"./a.sh".to_owned()));
-    assert_eq!(runs(Form::Markdown, "See !`git status` first."), ["runs: git status"]);
-    assert!(read(Form::Markdown, "```!\nls\n```\n").counts);
+    assert_eq!(runs(FileFormat::Markdown, "See !`git status` first."), ["runs: git status"]);
+    assert!(read(FileFormat::Markdown, "```!\nls\n```\n").counts);
 }
 
 #[test]
@@ -163,7 +165,7 @@ fn markdown_counts_unless_all_of_it_is_known_to_be_text() {
         ("See !{date\n", true),
         ("See @{secrets}.\n", true),
     ] {
-        let reading = read(Form::Markdown, text);
+        let reading = read(FileFormat::Markdown, text);
         assert_eq!(reading.counts, counts, "{text:?}: {reading:?}");
         assert_eq!(reading.runs.is_empty(), !counts, "{text:?}: it is shown why");
     }
@@ -187,7 +189,7 @@ fn prompts_count_unless_all_of_it_is_known_to_be_text() {
         ("[prompt]\na = 1", Some("prompt: {\"a\":1}")),
         ("prompt = '", Some("cannot be read as TOML")),
     ] {
-        let reading = read(Form::Prompt, text);
+        let reading = read(FileFormat::Prompt, text);
         assert_eq!(reading.runs.first().map(String::as_str), runs, "{text}");
         assert_eq!(reading.counts, runs.is_some(), "{text}");
     }
@@ -196,12 +198,12 @@ fn prompts_count_unless_all_of_it_is_known_to_be_text() {
 #[test]
 fn what_is_shown_is_bounded_and_says_so() {
     let long = format!("{{ \"apiKeyHelper\": \"{}\" }}", "x".repeat(5000));
-    let lines = runs(Form::Json, &long);
+    let lines = runs(FileFormat::Json, &long);
     assert!(lines[0].len() < 2100 && lines[0].contains("more characters"), "{}", lines[0].len());
     let many: Vec<String> = (0..300).map(|at| format!("\"k{at}\": 1")).collect();
-    let lines = runs(Form::Json, &format!("{{ {} }}", many.join(",")));
+    let lines = runs(FileFormat::Json, &format!("{{ {} }}", many.join(",")));
     assert_eq!(lines.len(), 101);
     assert_eq!(lines[100], "… and 200 more; read the file");
     let deep = format!("{}1{}", "{\"a\":".repeat(60), "}".repeat(60));
-    assert_eq!(runs(Form::Json, &deep).len(), 1);
+    assert_eq!(runs(FileFormat::Json, &deep).len(), 1);
 }

@@ -9,18 +9,18 @@ use agentwire_protocol::{
 };
 use serde::Deserialize;
 
-use crate::front::{Ask, Front, Look, Outbox, Reply};
+use crate::front::{Front, GatewayCall, GatewayQuery, GatewayReply, Outbox};
 
 #[derive(Debug, Default)]
 pub struct Unified {
-    calls: BTreeMap<Call, Asked>,
+    calls: BTreeMap<Call, PendingCall>,
     profiles: BTreeMap<SessionId, Profile>,
     /// The session of the connection, if it is for one session.
-    watched: Option<Watched>,
+    watched: Option<WatchedSession>,
 }
 
 #[derive(Debug)]
-struct Watched {
+struct WatchedSession {
     session: SessionId,
     /// The last event that the client has seen, and the last one in the log.
     after: u64,
@@ -31,13 +31,13 @@ struct Watched {
 
 /// A call that waits for its reply.
 #[derive(Debug)]
-struct Asked {
+struct PendingCall {
     id: Option<Json<'static>>,
-    then: Then,
+    then: ReplyAction,
 }
 
 #[derive(Debug)]
-enum Then {
+enum ReplyAction {
     Reply,
     /// Show the session's events in that profile, after that number or from the start of the run.
     Follow(Profile, Option<u64>),
@@ -46,7 +46,7 @@ enum Then {
 /// The fields of a frame that do not concern the session.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Aside {
+struct FrameOptions {
     #[serde(default)]
     profile: Profile,
     /// Sent twice, it counts once.
@@ -59,28 +59,34 @@ impl Unified {
     /// need not name the session. `last` is the number of the last event in the log.
     pub fn watching(session: SessionId, after: u64, last: u64, profile: Profile) -> Self {
         let profiles = BTreeMap::from([(session.clone(), profile)]);
-        let watched = Some(Watched { session, after, last, shown: after.min(last) });
+        let watched = Some(WatchedSession { session, after, last, shown: after.min(last) });
         Self { calls: BTreeMap::new(), profiles, watched }
     }
 
-    fn frame(&mut self, text: &str, frame: CommandFrame, out: &mut Outbox) -> Result<(), Refused> {
+    fn frame(
+        &mut self,
+        text: &str,
+        frame: CommandFrame,
+        out: &mut Outbox,
+    ) -> Result<(), RefusedFrame> {
         let CommandFrame { id, session_id, command } = frame;
         let own = self.watched.as_ref().map(|watched| watched.session.to_string());
         let session_id = session_id.or(own);
-        let refused = |error| Refused { id: id.clone(), error };
+        let refused = |error| RefusedFrame { id: id.clone(), error };
         let (ask, then) = match command {
             Command::Start(request) => {
-                let Aside { profile, idempotency_key: key } = aside(text).map_err(refused)?;
+                let FrameOptions { profile, idempotency_key: key } =
+                    aside(text).map_err(refused)?;
                 let mut new = NewSession { key, ..NewSession::from(*request) };
                 if profile == Profile::Core {
                     new.config.fail_at_limits();
                 }
-                (Ask::Start(Box::new(new)), Then::Follow(profile, None))
+                (GatewayCall::Start(Box::new(new)), ReplyAction::Follow(profile, None))
             }
             Command::Attach { after } => {
-                let Aside { profile, .. } = aside(text).map_err(refused)?;
+                let FrameOptions { profile, .. } = aside(text).map_err(refused)?;
                 let session = named(session_id).map_err(refused)?;
-                (Ask::Session(session), Then::Follow(profile, Some(after)))
+                (GatewayCall::Session(session), ReplyAction::Follow(profile, Some(after)))
             }
             command @ (Command::Prompt(_)
             | Command::Interrupt { .. }
@@ -91,27 +97,27 @@ impl Unified {
             | Command::Query { .. }
             | Command::Rewind { .. }) => {
                 let session = named(session_id).map_err(refused)?;
-                (Ask::Command(session, command), Then::Reply)
+                (GatewayCall::Command(session, command), ReplyAction::Reply)
             }
         };
-        let call = out.ask(ask);
-        self.calls.insert(call, Asked { id, then });
+        let call = out.call(ask);
+        self.calls.insert(call, PendingCall { id, then });
         Ok(())
     }
 
     fn inquiry(&mut self, InquiryFrame { id, inquiry }: InquiryFrame, out: &mut Outbox) {
         let look = match inquiry {
-            Inquiry::List { live, after, limit } => Look::Sessions { live, after, limit },
-            Inquiry::Show(session) => Look::Session(session),
-            Inquiry::Requests(session) => Look::Requests(session),
+            Inquiry::List { live, after, limit } => GatewayQuery::Sessions { live, after, limit },
+            Inquiry::Show(session) => GatewayQuery::Session(session),
+            Inquiry::Requests(session) => GatewayQuery::Requests(session),
             Inquiry::Detach(session) => {
                 self.profiles.remove(&session);
-                out.leave(&session);
-                return out.say_json(&DoneFrame { id: &id, reply: Json::EMPTY });
+                out.unfollow(&session);
+                return out.send_json(&DoneFrame { id: &id, reply: Json::EMPTY });
             }
         };
-        let call = out.ask(Ask::Look(look));
-        self.calls.insert(call, Asked { id, then: Then::Reply });
+        let call = out.call(GatewayCall::Query(look));
+        self.calls.insert(call, PendingCall { id, then: ReplyAction::Reply });
     }
 
     fn follow(&mut self, id: &SessionId, profile: Profile, after: u64, out: &mut Outbox) {
@@ -125,14 +131,14 @@ impl Unified {
 
 impl Front for Unified {
     fn on_open(&mut self, out: &mut Outbox) {
-        let Some(Watched { session, after, last, .. }) = &self.watched else { return };
+        let Some(WatchedSession { session, after, last, .. }) = &self.watched else { return };
         let (resume, after) = Resume::of(*after, *last);
         if let Resume::Missing { .. } = resume {
             let error = GatewayError {
                 details: Some(Json::of(&resume)),
                 ..GatewayError::new(ErrorCode::Conflict, "the log has no such events")
             };
-            out.say_json(&ErrorFrame { id: &None, error: &error });
+            out.send_json(&ErrorFrame { id: &None, error: &error });
         }
         out.follow(session, after);
     }
@@ -147,10 +153,10 @@ impl Front for Unified {
         let taken = match Frame::from_json(text) {
             Ok(Frame::Command(frame)) => self.frame(text, frame, out),
             Ok(Frame::Inquiry(frame)) => return self.inquiry(frame, out),
-            Err(error) => Err(Refused { id: error.id, error: error.error }),
+            Err(error) => Err(RefusedFrame { id: error.id, error: error.error }),
         };
-        if let Err(Refused { id, error }) = taken {
-            out.say_json(&ErrorFrame { id: &id, error: &error });
+        if let Err(RefusedFrame { id, error }) = taken {
+            out.send_json(&ErrorFrame { id: &id, error: &error });
         }
     }
 
@@ -159,39 +165,44 @@ impl Front for Unified {
         refuse(ErrorCode::InvalidMessage, &message, out);
     }
 
-    fn on_reply(&mut self, call: Call, reply: Result<Reply, GatewayError>, out: &mut Outbox) {
-        let Some(Asked { id, then }) = self.calls.remove(&call) else { return };
+    fn on_reply(
+        &mut self,
+        call: Call,
+        reply: Result<GatewayReply, GatewayError>,
+        out: &mut Outbox,
+    ) {
+        let Some(PendingCall { id, then }) = self.calls.remove(&call) else { return };
         let reply = match reply {
             Ok(reply) => reply,
-            Err(error) => return out.say_json(&ErrorFrame { id: &id, error: &error }),
+            Err(error) => return out.send_json(&ErrorFrame { id: &id, error: &error }),
         };
         let say_session = |session: &SessionSummary, out: &mut Outbox| {
-            out.say_json(&DoneFrame { id: &id, reply: session });
+            out.send_json(&DoneFrame { id: &id, reply: session });
         };
         match (reply, then) {
-            (Reply::Started { session, after }, Then::Follow(profile, _)) => {
+            (GatewayReply::Started { session, after }, ReplyAction::Follow(profile, _)) => {
                 say_session(&session, out);
                 self.follow(&session.id, profile, after, out);
             }
-            (Reply::Session(session), Then::Follow(profile, after)) => {
+            (GatewayReply::Session(session), ReplyAction::Follow(profile, after)) => {
                 let (resume, after) = Resume::of(after.unwrap_or(0), session.last_seq);
                 let followed = session.id.clone();
                 let reply = Attached { session: *session, resume };
-                out.say_json(&DoneFrame { id: &id, reply });
+                out.send_json(&DoneFrame { id: &id, reply });
                 self.follow(&followed, profile, after, out);
             }
-            (Reply::Started { session, .. } | Reply::Session(session), _) => {
+            (GatewayReply::Started { session, .. } | GatewayReply::Session(session), _) => {
                 say_session(&session, out);
             }
-            (Reply::Done(value), _) => out.say_json(&DoneFrame { id: &id, reply: value }),
-            (Reply::Sessions(sessions), _) => {
-                out.say_json(&DoneFrame { id: &id, reply: sessions });
+            (GatewayReply::Done(value), _) => out.send_json(&DoneFrame { id: &id, reply: value }),
+            (GatewayReply::Sessions(sessions), _) => {
+                out.send_json(&DoneFrame { id: &id, reply: sessions });
             }
-            (Reply::Events { events, next, resume }, _) => {
+            (GatewayReply::Events { events, next, resume }, _) => {
                 let fields =
                     [("events", events), ("next", Json::of(&next)), ("resume", Json::of(&resume))];
                 let reply = BTreeMap::from(fields);
-                out.say_json(&DoneFrame { id: &id, reply });
+                out.send_json(&DoneFrame { id: &id, reply });
             }
         }
     }
@@ -201,12 +212,12 @@ impl Front for Unified {
             watched.shown += 1;
         }
         match self.profiles.get(session).copied().unwrap_or_default() {
-            Profile::Full => out.say(event),
+            Profile::Full => out.send(event),
             Profile::Core => {
                 let shown =
                     Event::from_json(event).ok().and_then(|event| Profile::Core.show(event));
                 if let Some(event) = shown {
-                    out.say_json(&event);
+                    out.send_json(&event);
                 }
             }
         }
@@ -225,7 +236,7 @@ impl Front for Unified {
     fn on_lost(&mut self, session: &SessionId, mut error: GatewayError, out: &mut Outbox) {
         self.profiles.remove(session);
         error.details = Some(Json::of(&BTreeMap::from([("sessionId", session)])));
-        out.say_json(&ErrorFrame { id: &None, error: &error });
+        out.send_json(&ErrorFrame { id: &None, error: &error });
     }
 
     fn on_end(&mut self, session: &SessionId, out: &mut Outbox) {
@@ -237,22 +248,22 @@ impl Front for Unified {
     }
 }
 
-struct Refused {
+struct RefusedFrame {
     id: Option<Json<'static>>,
     error: GatewayError,
 }
 
 fn refuse(code: ErrorCode, message: &str, out: &mut Outbox) {
     let error = GatewayError::new(code, message);
-    out.say_json(&ErrorFrame { id: &None, error: &error });
+    out.send_json(&ErrorFrame { id: &None, error: &error });
 }
 
-fn aside(text: &str) -> Result<Aside, GatewayError> {
+fn aside(text: &str) -> Result<FrameOptions, GatewayError> {
     let invalid = |what: String| {
         let message = format!("failed to read the command: {what}");
         GatewayError::new(ErrorCode::InvalidMessage, message)
     };
-    let aside: Aside = strict::read(text).map_err(invalid)?;
+    let aside: FrameOptions = strict::read(text).map_err(invalid)?;
     if aside.idempotency_key.as_ref().is_some_and(|key| !NewSession::is_key(key)) {
         let most = NewSession::KEY_LIMIT;
         let what = format!("idempotencyKey: it must be text of 1 to {most} characters");

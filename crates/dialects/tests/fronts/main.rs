@@ -16,7 +16,7 @@ mod insights;
 use agentwire_dialects::agent::Exit;
 use agentwire_dialects::claude::render::{Options, Renderer};
 use agentwire_dialects::claude::{ClaudeFront, FrontOptions};
-use agentwire_dialects::front::{Effect, Front, Outbox, Reply};
+use agentwire_dialects::front::{Effect, Front, GatewayReply, Outbox};
 use agentwire_dialects::jsonrpc::JsonRpc;
 use agentwire_protocol::{AgentType, Event, NewSession, SessionId};
 use common::Case;
@@ -38,7 +38,7 @@ impl Watched {
         front.on_open(&mut out);
         front.on_line(first.as_bytes(), &mut out);
         let call = out.take().into_iter().find_map(|effect| match effect {
-            Effect::Ask(call, _) => Some(call),
+            Effect::Call(call, _) => Some(call),
             _ => None,
         });
         let session = json!({
@@ -47,7 +47,7 @@ impl Watched {
             "usage": { "inputTokens": 0, "outputTokens": 0, "totalTokens": 0 },
         });
         let session = Box::new(serde_json::from_value(session).expect("a session"));
-        let started = Reply::Started { session, after: 0 };
+        let started = GatewayReply::Started { session, after: 0 };
         front.on_reply(call.expect("a start"), Ok(started), &mut out);
         out.take();
         Self { front, out, asks: 0 }
@@ -69,8 +69,8 @@ impl Watched {
         let mut said = Vec::new();
         for effect in self.out.take() {
             match effect {
-                Effect::Say(line) => said.push(String::from_utf8(line).expect("UTF-8")),
-                Effect::Ask(..) => self.asks += 1,
+                Effect::Send(line) => said.push(String::from_utf8(line).expect("UTF-8")),
+                Effect::Call(..) => self.asks += 1,
                 _ => {}
             }
         }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use agentwire_dialects::agent::{AgentDialect, Exit, Setup};
-use agentwire_dialects::tape::{Action, Draft, Signal, Sink, Tape, Unasked};
+use agentwire_dialects::tape::{Action, Draft, Signal, Sink, Tape, UnaskedCall};
 use agentwire_protocol::{AgentType, Call, CommandFrame, GatewayError, Json, SessionConfig};
 use serde_json::{Value, json};
 
@@ -38,7 +38,7 @@ impl Agent {
         };
         let mut agent =
             Self { tape: Tape::new(dialect(name), &setup), calls: 0, replied: BTreeSet::new() };
-        let mut came = Came::default();
+        let mut came = AgentOutput::default();
         if !setup.recording {
             agent.tape.start(&mut came);
         }
@@ -46,7 +46,7 @@ impl Agent {
     }
 
     pub(crate) fn step(&mut self, who: &str, what: &str) -> Vec<String> {
-        let mut came = Came::default();
+        let mut came = AgentOutput::default();
         match (who, bytes(what)) {
             ("client", text) => {
                 let text = String::from_utf8(text.expect("a command")).expect("UTF-8");
@@ -102,9 +102,9 @@ pub(crate) fn shown(error: &GatewayError) -> String {
 
 /// The output of a line, in order, and the commands that were answered.
 #[derive(Default)]
-struct Came(Vec<String>, Vec<u64>);
+struct AgentOutput(Vec<String>, Vec<u64>);
 
-impl Sink for Came {
+impl Sink for AgentOutput {
     fn event(&mut self, draft: Draft<'_>) {
         let event = common::brief(&common::stamped(draft, 1));
         self.0.push(format!("log< {} {}", event.name, event.fields));
@@ -138,7 +138,7 @@ impl Sink for Came {
         });
     }
 
-    fn unasked(&mut self, call: Unasked) {
+    fn unasked(&mut self, call: UnaskedCall) {
         let input: Option<Value> = call.input.map(|input| input.read().expect("JSON"));
         let call = told(json!({
             "toolId": call.tool_id, "toolName": call.tool_name, "kind": call.kind, "input": input,

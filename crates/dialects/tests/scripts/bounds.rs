@@ -1,7 +1,7 @@
 //! Bounds that would be too long for a script.
 
 use agentwire_dialects::backend::Backend;
-use agentwire_dialects::front::{Effect, Front as _, Outbox, Reply, WATCHED};
+use agentwire_dialects::front::{Effect, Front as _, GatewayReply, Outbox, WATCHED};
 use agentwire_protocol::{AgentType, SessionId};
 use serde_json::{Value, json};
 
@@ -315,10 +315,10 @@ fn of_sessions_of_the_backend_that_are_over_the_last_are_kept() {
     let (mut front, mut out) = (Backend::new(AgentType::Demo), Outbox::default());
     for number in 0..1030 {
         front.on_line(br#"{"type":"session.create","payload":{"prompt":""}}"#, &mut out);
-        let Some(Effect::Ask(call, _)) = out.take().pop() else { panic!("no session is started") };
+        let Some(Effect::Call(call, _)) = out.take().pop() else { panic!("no session is started") };
         let id = format!("s{number}");
         let session = Box::new(summary(&json!({ "id": id })));
-        front.on_reply(call, Ok(Reply::Started { session, after: 0 }), &mut out);
+        front.on_reply(call, Ok(GatewayReply::Started { session, after: 0 }), &mut out);
         front.on_end(&SessionId::from(id), &mut out);
         out.take();
     }
@@ -326,7 +326,7 @@ fn of_sessions_of_the_backend_that_are_over_the_last_are_kept() {
         let send =
             json!({ "type": "session.send", "session_id": id, "payload": { "message": "x" } });
         front.on_line(send.to_string().as_bytes(), &mut out);
-        matches!(out.take().as_slice(), [Effect::Ask(..)])
+        matches!(out.take().as_slice(), [Effect::Call(..)])
     };
     assert!(!goes_on("s5") && goes_on("s6") && goes_on("s1029"));
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use agentwire_dialects::backend::Backend;
 use agentwire_dialects::board::Watcher;
 use agentwire_dialects::claude::{ClaudeFront, FrontOptions};
-use agentwire_dialects::front::{Ask, Effect, Front, Outbox, Reply};
+use agentwire_dialects::front::{Effect, Front, GatewayCall, GatewayReply, Outbox};
 use agentwire_dialects::insights::Insights;
 use agentwire_dialects::jsonrpc::JsonRpc;
 use agentwire_dialects::unified::Unified;
@@ -145,17 +145,17 @@ impl Client {
 
     fn shown(&self, effect: Effect) -> String {
         match effect {
-            Effect::Say(line) => {
+            Effect::Send(line) => {
                 let line = String::from_utf8(line).expect("UTF-8");
                 if let Served::Insights(_) = self.front {
                     common::insights::check(&crate::script::json(&line));
                 }
                 format!("client< {line}")
             }
-            Effect::Ask(call, ask) => format!("gateway< {} {}", call.0, asked(&ask)),
+            Effect::Call(call, ask) => format!("gateway< {} {}", call.0, asked(&ask)),
             Effect::Follow(session, after) => format!("gateway< follow {session} after {after}"),
             Effect::Await(session, after) => format!("gateway< await {session} after {after}"),
-            Effect::Leave(session) => format!("gateway< leave {session}"),
+            Effect::Unfollow(session) => format!("gateway< leave {session}"),
             Effect::Finish(session) => format!("gateway< finish {session}"),
             Effect::Close(code) => match self.farewell() {
                 "" => format!("client< (closed with code {code})"),
@@ -186,17 +186,17 @@ fn prices(options: &Value) -> BTreeMap<String, Price> {
 }
 
 /// What a front wants of the gateway, in the terms of the unified protocol where it has them.
-fn asked(ask: &Ask) -> String {
+fn asked(ask: &GatewayCall) -> String {
     match ask {
-        Ask::Start(new) => format!("start {}", start(new)),
-        Ask::Command(session, command) => format!("{session} {}", commanded(command)),
-        Ask::Sessions { limit } => format!("sessions, at most {limit}"),
-        Ask::Events { session, after, limit } => {
+        GatewayCall::Start(new) => format!("start {}", start(new)),
+        GatewayCall::Command(session, command) => format!("{session} {}", commanded(command)),
+        GatewayCall::Sessions { limit } => format!("sessions, at most {limit}"),
+        GatewayCall::Events { session, after, limit } => {
             format!("{session} events after {after}, at most {limit}")
         }
-        Ask::Session(session) => format!("session {session}"),
-        Ask::Own(session) => format!("own session {session}"),
-        Ask::Look(look) => format!("look {look:?}"),
+        GatewayCall::Session(session) => format!("session {session}"),
+        GatewayCall::Own(session) => format!("own session {session}"),
+        GatewayCall::Query(look) => format!("look {look:?}"),
     }
 }
 
@@ -253,24 +253,24 @@ fn frame(name: &str, fields: &impl Serialize) -> String {
 
 /// `started {"after", …}`, `session {…}`, `sessions [{…}]`, `events {"events","next"}`, `done JSON` or
 /// `error {"code","message"}`.
-fn reply_of(what: &str) -> Result<Reply, GatewayError> {
+fn reply_of(what: &str) -> Result<GatewayReply, GatewayError> {
     let (name, text) = what.split_once(' ').expect("a reply and what it has");
     let fields = crate::script::json(text);
     Ok(match name {
-        "done" => Reply::Done(Json::parse(text).expect("JSON").into_owned()),
+        "done" => GatewayReply::Done(Json::parse(text).expect("JSON").into_owned()),
         "error" => return Err(serde_json::from_value(fields).expect("an error")),
         "started" => {
             let mut session = fields;
             let after = session.as_object_mut().and_then(|session| session.remove("after"));
             let after = after.and_then(|after| after.as_u64()).unwrap_or_default();
-            Reply::Started { session: Box::new(summary(&session)), after }
+            GatewayReply::Started { session: Box::new(summary(&session)), after }
         }
-        "session" => Reply::Session(Box::new(summary(&fields))),
+        "session" => GatewayReply::Session(Box::new(summary(&fields))),
         "sessions" => {
             let sessions = fields.as_array().expect("sessions");
-            Reply::Sessions(sessions.iter().map(summary).collect())
+            GatewayReply::Sessions(sessions.iter().map(summary).collect())
         }
-        "events" => Reply::Events {
+        "events" => GatewayReply::Events {
             events: Json::trusted(format!("[{}]", texts(&fields["events"]).join(","))),
             next: fields["next"].as_u64().expect("the last"),
             resume: Resume::Exact,

@@ -2,7 +2,7 @@
 //! Whatever a golden says, a message that is not Claude's own follows its readers' rules.
 
 use agentwire_dialects::claude::render::{Options, Renderer};
-use agentwire_dialects::front::{Front, Outbox, Reply};
+use agentwire_dialects::front::{Front, GatewayReply, Outbox};
 use agentwire_protocol::{Call, Event, EventKind, GatewayError, SessionId};
 
 use crate::check::Checker;
@@ -25,7 +25,7 @@ impl Messages {
         if let Some(checker) = checker {
             checker.line(line);
         }
-        out.say(line);
+        out.send(line);
     }
 }
 
@@ -37,7 +37,7 @@ impl Front for Messages {
     fn on_overlong(&mut self, _: u64, _: &mut Outbox) {}
 
     /// A prompt was refused.
-    fn on_reply(&mut self, _: Call, reply: Result<Reply, GatewayError>, out: &mut Outbox) {
+    fn on_reply(&mut self, _: Call, reply: Result<GatewayReply, GatewayError>, out: &mut Outbox) {
         let error = reply.expect_err("only a refusal is told");
         self.turns += 1;
         self.renderer.refused(SESSION, &error.message, &mut |line| {

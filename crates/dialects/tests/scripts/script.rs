@@ -52,14 +52,14 @@ fn masked(line: &str) -> String {
 }
 
 /// A script that is not right.
-pub(crate) struct Wrong {
+pub(crate) struct ScriptError {
     /// The script with the current output.
     pub(crate) played: String,
     /// A readable difference.
     pub(crate) difference: String,
 }
 
-pub(crate) fn check(name: &str, script: &str) -> Result<(), Wrong> {
+pub(crate) fn check(name: &str, script: &str) -> Result<(), ScriptError> {
     let played = play(name, script);
     if played == script {
         return Ok(());
@@ -67,7 +67,7 @@ pub(crate) fn check(name: &str, script: &str) -> Result<(), Wrong> {
     let diff = TextDiff::from_lines(script, &played);
     let header = format!("{name}, as it should be");
     let difference = diff.unified_diff().context_radius(4).header(&header, "as it is").to_string();
-    Err(Wrong { played, difference })
+    Err(ScriptError { played, difference })
 }
 
 /// What is on stage: an agent's session, or a front's client.

@@ -1,6 +1,6 @@
 //! Authorization: what a client may do with its scope, and which settings give an agent more power.
 
-use agentwire_dialects::front::Ask;
+use agentwire_dialects::front::GatewayCall;
 use agentwire_dialects::query::{may_widen, mode_widens};
 use agentwire_protocol::session::SandboxMode;
 use agentwire_protocol::{
@@ -22,10 +22,10 @@ pub(crate) fn need(caller: &Caller, scope: Scope) -> Result<(), GatewayError> {
 }
 
 /// Refuses calls that the client may not make, on any front.
-pub(crate) fn check(caller: &Caller, ask: &Ask) -> Result<(), GatewayError> {
+pub(crate) fn check(caller: &Caller, ask: &GatewayCall) -> Result<(), GatewayError> {
     match ask {
-        Ask::Start(new) => start(caller, new),
-        Ask::Command(_, command) => match command {
+        GatewayCall::Start(new) => start(caller, new),
+        GatewayCall::Command(_, command) => match command {
             // The session checks what the answer may allow: it knows the request.
             Command::Settle(_) => need(caller, Scope::Approve),
             Command::Configure(change) => {
@@ -44,11 +44,11 @@ pub(crate) fn check(caller: &Caller, ask: &Ask) -> Result<(), GatewayError> {
             }
             Command::Attach { .. } => Ok(()),
         },
-        Ask::Sessions { .. }
-        | Ask::Events { .. }
-        | Ask::Session(_)
-        | Ask::Own(_)
-        | Ask::Look(_) => Ok(()),
+        GatewayCall::Sessions { .. }
+        | GatewayCall::Events { .. }
+        | GatewayCall::Session(_)
+        | GatewayCall::Own(_)
+        | GatewayCall::Query(_) => Ok(()),
     }
 }
 

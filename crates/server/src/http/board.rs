@@ -8,7 +8,7 @@ use std::path::Path as FilePath;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agentwire_dialects::board::State as BoardState;
+use agentwire_dialects::board::BoardState;
 use agentwire_protocol::{
     AgentType, Command, Json, NewSession, Prompt, SessionConfig, SessionId, SessionState,
     SessionSummary,

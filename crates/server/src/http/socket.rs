@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use agentwire_dialects::board::Watcher;
-use agentwire_dialects::front::{Ask, Front};
+use agentwire_dialects::front::{Front, GatewayCall};
 use agentwire_dialects::insights::Insights;
 use agentwire_dialects::jsonrpc::JsonRpc;
 use agentwire_dialects::unified::Unified;
@@ -147,7 +147,7 @@ fn serve_front(
     };
     budget.start_frames(longest);
     bounded(upgrade, longest).on_upgrade(move |socket| async move {
-        let may = |ask: &Ask| match app.allows(&caller) {
+        let may = |ask: &GatewayCall| match app.allows(&caller) {
             true => authorization::check(&caller, ask),
             false => Err(GatewayError::new(ErrorCode::Unauthorized, REVOKED.1)),
         };

@@ -1,6 +1,6 @@
 //! Passes a front's calls to the hub or to a session, and the replies back.
 
-use agentwire_dialects::front::{Ask, Reply};
+use agentwire_dialects::front::{GatewayCall, GatewayReply};
 use agentwire_protocol::{Call, Command, ErrorCode, GatewayError, SessionId};
 use agentwire_sessions::blocking::blocking_if_long;
 use agentwire_sessions::hub::message_of;
@@ -18,13 +18,13 @@ impl Pump<'_> {
         Client { name: self.terms.client.clone(), is_limited: self.terms.is_limited }
     }
 
-    pub(super) fn dispatch(&mut self, call: Call, ask: Ask) {
+    pub(super) fn dispatch(&mut self, call: Call, ask: GatewayCall) {
         if let Err(error) = (self.terms.may)(&ask) {
             return self.front.on_reply(call, Err(error), &mut self.out);
         }
         let hub = self.hub.clone();
         match ask {
-            Ask::Command(session, command) => match hub.session(&session) {
+            GatewayCall::Command(session, command) => match hub.session(&session) {
                 Ok(session) => {
                     let session = session.of_client(&self.client());
                     self.post(Some(call), session, command);
@@ -36,36 +36,36 @@ impl Pump<'_> {
                     ),
                 },
             },
-            Ask::Start(_)
-            | Ask::Session(_)
-            | Ask::Own(_)
-            | Ask::Sessions { .. }
-            | Ask::Events { .. }
-            | Ask::Look(_)
+            GatewayCall::Start(_)
+            | GatewayCall::Session(_)
+            | GatewayCall::Own(_)
+            | GatewayCall::Sessions { .. }
+            | GatewayCall::Events { .. }
+            | GatewayCall::Query(_)
                 if self.open() >= OPEN_CALLS =>
             {
                 let error = GatewayError::new(ErrorCode::Overloaded, "too many calls are open");
                 self.front.on_reply(call, Err(error), &mut self.out);
             }
-            Ask::Start(mut new) => {
+            GatewayCall::Start(mut new) => {
                 new.key = new.key.map(|key| Hub::key_of(&self.terms.keys, &key));
                 new.is_limited = self.terms.is_limited;
                 new.client = self.terms.client.as_deref().map(str::to_owned);
                 let share = self.share.clone();
                 self.spawn(call, hub_calls::start(hub, call, *new, share));
             }
-            Ask::Session(id) => drop(self.spawn(call, hub_calls::session(hub, call, id))),
-            Ask::Own(id) => {
+            GatewayCall::Session(id) => drop(self.spawn(call, hub_calls::session(hub, call, id))),
+            GatewayCall::Own(id) => {
                 let client = self.terms.client.clone();
                 self.spawn(call, hub_calls::own_session(hub, call, id, client));
             }
-            Ask::Look(look) => {
+            GatewayCall::Query(look) => {
                 self.pages.push_back((call, hub_calls::query(hub, call, look).boxed()));
             }
-            Ask::Sessions { limit } => {
+            GatewayCall::Sessions { limit } => {
                 self.pages.push_back((call, hub_calls::sessions(hub, call, limit).boxed()));
             }
-            Ask::Events { session, after, limit } => {
+            GatewayCall::Events { session, after, limit } => {
                 let page = hub_calls::events(hub, call, session, after, limit);
                 self.pages.push_back((call, page.boxed()));
             }
@@ -161,7 +161,7 @@ impl Pump<'_> {
             let id = handle.id().clone();
             let mut reply = reply;
             // If the session is already watched, events before its new start may not be shown yet.
-            if let (Ok(Reply::Started { after, .. }), Some(shown)) =
+            if let (Ok(GatewayReply::Started { after, .. }), Some(shown)) =
                 (&mut reply, self.watched.shown(&id))
             {
                 *after = shown.min(*after);
@@ -180,7 +180,7 @@ impl Pump<'_> {
         if shares.is_some() {
             self.page_shares = shares;
             let size = match &reply {
-                Ok(Reply::Events { events, .. }) => events.get().len(),
+                Ok(GatewayReply::Events { events, .. }) => events.get().len(),
                 Ok(_) | Err(_) => 0,
             };
             return blocking_if_long(size, || self.front.on_reply(call, reply, &mut self.out));

@@ -3,7 +3,7 @@
 use std::future::ready;
 use std::sync::Arc;
 
-use agentwire_dialects::front::{Look, Reply};
+use agentwire_dialects::front::{GatewayQuery, GatewayReply};
 use agentwire_protocol::{Call, ErrorCode, GatewayError, Json, NewSession, Profile, SessionId};
 use agentwire_sessions::budget::Share;
 use agentwire_sessions::hub::StartOutcome;
@@ -16,7 +16,7 @@ use crate::read_budget::ReadShares;
 pub(super) struct FinishedCall {
     /// `None` for the pump's own commands.
     pub(super) call: Option<Call>,
-    pub(super) reply: Result<Reply, GatewayError>,
+    pub(super) reply: Result<GatewayReply, GatewayError>,
     pub(super) started: Option<SessionHandle>,
     /// The events that the call caused: up to this number in this session.
     pub(super) after: Option<(SessionId, u64)>,
@@ -37,7 +37,7 @@ pub(super) async fn command(
         reply => reply,
     };
     let after = Some((session, answer.last_seq));
-    FinishedCall { call, reply: reply.map(Reply::Done), started: None, after, shares: None }
+    FinishedCall { call, reply: reply.map(GatewayReply::Done), started: None, after, shares: None }
 }
 
 /// Answers for a session that does not run in this process.
@@ -49,7 +49,7 @@ pub(super) async fn not_running(
     refusal: GatewayError,
 ) -> FinishedCall {
     let reply = hub.repeated(&session, message_id, refusal).await;
-    finished(call, reply.map(Reply::Done))
+    finished(call, reply.map(GatewayReply::Done))
 }
 
 pub(super) async fn start(
@@ -69,7 +69,7 @@ async fn start_session(
     hub: &Hub,
     new: NewSession,
     share: Option<Arc<Share>>,
-) -> Result<(Reply, Option<SessionHandle>), GatewayError> {
+) -> Result<(GatewayReply, Option<SessionHandle>), GatewayError> {
     let after = match (&new.resume, new.fork) {
         (Some(id), false) => hub.summary(id).await?.last_seq,
         (Some(_), true) | (None, _) => 0,
@@ -77,30 +77,30 @@ async fn start_session(
     match hub.start_or_continue(new, share).await? {
         StartOutcome::Running(handle) => {
             let session = Box::new(handle.summary());
-            Ok((Reply::Started { session, after }, Some(handle)))
+            Ok((GatewayReply::Started { session, after }, Some(handle)))
         }
         StartOutcome::Existing(id) => {
             let session = Box::new(hub.summary(&id).await?);
-            Ok((Reply::Started { session, after: 0 }, None))
+            Ok((GatewayReply::Started { session, after: 0 }, None))
         }
     }
 }
 
 /// The same information as over HTTP.
-pub(super) async fn query(hub: Hub, call: Call, query: Look) -> FinishedCall {
+pub(super) async fn query(hub: Hub, call: Call, query: GatewayQuery) -> FinishedCall {
     let seen = match query {
-        Look::Sessions { live, after, limit } => {
+        GatewayQuery::Sessions { live, after, limit } => {
             hub.page(live, after, limit).await.map(|seen| Json::of(&seen))
         }
-        Look::Session(id) => hub.details(&id).await.map(|seen| Json::of(&seen)),
-        Look::Requests(of) => hub.requests(of.as_ref()).await.map(|seen| Json::of(&seen)),
+        GatewayQuery::Session(id) => hub.details(&id).await.map(|seen| Json::of(&seen)),
+        GatewayQuery::Requests(of) => hub.requests(of.as_ref()).await.map(|seen| Json::of(&seen)),
     };
-    finished(call, seen.map(Reply::Done))
+    finished(call, seen.map(GatewayReply::Done))
 }
 
 pub(super) async fn session(hub: Hub, call: Call, id: SessionId) -> FinishedCall {
     let summary = hub.summary(&id).await;
-    finished(call, summary.map(|summary| Reply::Session(Box::new(summary))))
+    finished(call, summary.map(|summary| GatewayReply::Session(Box::new(summary))))
 }
 
 /// Looks up a session; it must be one that this client started.
@@ -112,7 +112,7 @@ pub(super) async fn own_session(
 ) -> FinishedCall {
     let found = hub.record(&id).await.and_then(|record| {
         match client.is_some() && record.client.as_deref() == client.as_deref() {
-            true => Ok(Reply::Session(Box::new(record.summary))),
+            true => Ok(GatewayReply::Session(Box::new(record.summary))),
             false => Err(GatewayError::new(
                 ErrorCode::SessionNotFound,
                 format!("there is no session {id}"),
@@ -124,7 +124,7 @@ pub(super) async fn own_session(
 
 pub(super) async fn sessions(hub: Hub, call: Call, limit: usize) -> FinishedCall {
     let filter = Filter { limit: Some(limit), ..Filter::default() };
-    finished(call, hub.sessions(filter).await.map(Reply::Sessions))
+    finished(call, hub.sessions(filter).await.map(GatewayReply::Sessions))
 }
 
 pub(super) async fn events(
@@ -139,13 +139,13 @@ pub(super) async fn events(
         Ok(FilledPage { page, next, resume, .. }) => {
             let (mut text, shares) = page.into_parts();
             text.push(']');
-            let reply = Reply::Events { events: Json::trusted(text), next, resume };
+            let reply = GatewayReply::Events { events: Json::trusted(text), next, resume };
             FinishedCall { shares: Some(shares), ..finished(call, Ok(reply)) }
         }
         Err(error) => finished(call, Err(error)),
     }
 }
 
-fn finished(call: Call, reply: Result<Reply, GatewayError>) -> FinishedCall {
+fn finished(call: Call, reply: Result<GatewayReply, GatewayError>) -> FinishedCall {
     FinishedCall { call: Some(call), reply, started: None, after: None, shares: None }
 }

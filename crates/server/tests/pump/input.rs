@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use agentwire_dialects::front::{Ask, Front, Outbox, Reply};
+use agentwire_dialects::front::{Front, GatewayCall, GatewayReply, Outbox};
 use agentwire_protocol::{Call, ErrorCode, GatewayError, SessionId};
 use agentwire_server::connection::LINE_LIMIT;
 use serde_json::{Value, json};
@@ -83,20 +83,25 @@ const CALLS: usize = 3000;
 impl Front for Greedy {
     fn on_line(&mut self, _line: &[u8], out: &mut Outbox) {
         for _ in 0..CALLS {
-            out.ask(Ask::Sessions { limit: 1 });
+            out.call(GatewayCall::Sessions { limit: 1 });
         }
     }
 
     fn on_overlong(&mut self, _bytes: u64, _out: &mut Outbox) {}
 
-    fn on_reply(&mut self, _call: Call, reply: Result<Reply, GatewayError>, out: &mut Outbox) {
+    fn on_reply(
+        &mut self,
+        _call: Call,
+        reply: Result<GatewayReply, GatewayError>,
+        out: &mut Outbox,
+    ) {
         self.replies += 1;
         if let Err(error) = reply {
             assert_eq!(error.code, ErrorCode::Overloaded);
             self.refused += 1;
         }
         if self.replies == CALLS {
-            out.say(json!({ "refused": self.refused }).to_string());
+            out.send(json!({ "refused": self.refused }).to_string());
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use agentwire_dialects::front::{Ask, Front, Outbox, Reply};
+use agentwire_dialects::front::{Front, GatewayCall, GatewayReply, Outbox};
 use agentwire_protocol::{Call, Command, GatewayError, SessionId, Settlement};
 use serde_json::{Value, json};
 
@@ -140,28 +140,33 @@ impl Front for Leaver {
                 let Command::Start(request) = frame.expect("a frame").command else {
                     panic!("not a start")
                 };
-                out.ask(Ask::Start(Box::new((*request).into())));
+                out.call(GatewayCall::Start(Box::new((*request).into())));
             }
         }
     }
 
     fn on_overlong(&mut self, _bytes: u64, _out: &mut Outbox) {}
 
-    fn on_reply(&mut self, _call: Call, reply: Result<Reply, GatewayError>, out: &mut Outbox) {
+    fn on_reply(
+        &mut self,
+        _call: Call,
+        reply: Result<GatewayReply, GatewayError>,
+        out: &mut Outbox,
+    ) {
         match reply.expect("it is done") {
-            Reply::Started { session, after } => {
+            GatewayReply::Started { session, after } => {
                 out.follow(&session.id, after);
                 self.session = Some(session.id);
             }
-            Reply::Done(_) => out.say(format!("{}", json!({ "stopped": self.events }))),
+            GatewayReply::Done(_) => out.send(format!("{}", json!({ "stopped": self.events }))),
             other => panic!("{other:?}"),
         }
     }
 
     fn on_event(&mut self, session: &SessionId, _event: &str, out: &mut Outbox) {
         self.events += 1;
-        out.leave(session);
-        out.say(format!("{}", json!({ "left": self.events })));
+        out.unfollow(session);
+        out.send(format!("{}", json!({ "left": self.events })));
     }
 
     fn on_end(&mut self, _session: &SessionId, _out: &mut Outbox) {
@@ -199,9 +204,14 @@ impl Front for Asking {
 
     fn on_overlong(&mut self, _bytes: u64, _out: &mut Outbox) {}
 
-    fn on_reply(&mut self, _call: Call, reply: Result<Reply, GatewayError>, out: &mut Outbox) {
+    fn on_reply(
+        &mut self,
+        _call: Call,
+        reply: Result<GatewayReply, GatewayError>,
+        out: &mut Outbox,
+    ) {
         match reply {
-            Ok(Reply::Started { session, after }) => {
+            Ok(GatewayReply::Started { session, after }) => {
                 // These replies are held until the whole turn is shown, which comes in one batch.
                 for _ in 0..100 {
                     out.command(&session.id, Command::Settle(Settlement::allow("none")));
@@ -281,8 +291,13 @@ impl Front for Skipping {
 
     fn on_overlong(&mut self, _bytes: u64, _out: &mut Outbox) {}
 
-    fn on_reply(&mut self, _call: Call, reply: Result<Reply, GatewayError>, out: &mut Outbox) {
-        if let Ok(Reply::Started { session, after }) = reply {
+    fn on_reply(
+        &mut self,
+        _call: Call,
+        reply: Result<GatewayReply, GatewayError>,
+        out: &mut Outbox,
+    ) {
+        if let Ok(GatewayReply::Started { session, after }) = reply {
             for _ in 0..HELD {
                 out.command(&session.id, Command::Settle(Settlement::allow("none")));
             }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use agentwire_dialects::front::{Ask, Front, Outbox, Reply};
+use agentwire_dialects::front::{Front, GatewayCall, GatewayReply, Outbox};
 use agentwire_dialects::unified::Unified;
 use agentwire_protocol::{Call, GatewayError, SessionId, SessionState};
 use serde_json::json;
@@ -38,7 +38,7 @@ impl Front for Counting {
         assert!(*self.open.borrow() <= OPEN_CALLS, "calls pile up");
         if let Some(session) = line.strip_prefix(b"page ") {
             let session = SessionId::from(str::from_utf8(session).expect("an id"));
-            out.ask(Ask::Events { session, after: 0, limit: 10_000 });
+            out.call(GatewayCall::Events { session, after: 0, limit: 10_000 });
             return;
         }
         self.front.on_line(line, out);
@@ -48,11 +48,16 @@ impl Front for Counting {
         self.front.on_overlong(bytes, out);
     }
 
-    fn on_reply(&mut self, call: Call, reply: Result<Reply, GatewayError>, out: &mut Outbox) {
+    fn on_reply(
+        &mut self,
+        call: Call,
+        reply: Result<GatewayReply, GatewayError>,
+        out: &mut Outbox,
+    ) {
         self.open.send_modify(|open| *open -= 1);
-        if let Ok(Reply::Events { events, .. }) = &reply {
+        if let Ok(GatewayReply::Events { events, .. }) = &reply {
             self.given.fetch_add(events.get().len(), Ordering::Relaxed);
-            return out.say(format!("{{\"page\":{}}}", events.get()));
+            return out.send(format!("{{\"page\":{}}}", events.get()));
         }
         self.front.on_reply(call, reply, out);
     }

@@ -7,7 +7,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use agentwire_dialects::agent::{Arg, Launch, Part, Stdin};
+use agentwire_dialects::agent::{Arg, ArgPart, Launch, Stdin};
 use agentwire_dialects::programs;
 
 use super::{Spawn, SpawnError, StdinPlan, Veil};
@@ -75,11 +75,11 @@ impl LaunchFiles {
         let mut joined = String::new();
         for part in &arg.0 {
             match part {
-                Part::Text(text) => joined.push_str(text),
-                Part::File(name) => joined.push_str(&self.path(Some(name))?),
-                Part::EscapedFile(name) => joined.push_str(&escaped(&self.path(Some(name))?)),
-                Part::QuotedFile(name) => joined.push_str(&quoted(&self.path(Some(name))?)),
-                Part::Directory => {
+                ArgPart::Text(text) => joined.push_str(text),
+                ArgPart::File(name) => joined.push_str(&self.path(Some(name))?),
+                ArgPart::EscapedFile(name) => joined.push_str(&escaped(&self.path(Some(name))?)),
+                ArgPart::QuotedFile(name) => joined.push_str(&quoted(&self.path(Some(name))?)),
+                ArgPart::Directory => {
                     let all = self.path(None)?;
                     if all.contains(',') {
                         let why = "its path has a comma; choose another data directory";

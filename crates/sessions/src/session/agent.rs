@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agentwire_dialects::agent::{AgentDialect, Arg, Launch, Part, Start, Stdin};
+use agentwire_dialects::agent::{AgentDialect, Arg, ArgPart, Launch, Start, Stdin};
 use agentwire_dialects::program;
 use agentwire_dialects::program::{DefaultCommand, Source};
 use agentwire_protocol::session::{McpServer, OnLimit};
@@ -96,8 +96,11 @@ impl Plan {
         self.check_guards(&config)?;
         let parts = launch.args.iter().flat_map(|arg| &arg.0);
         let mut texts = parts.filter_map(|part| match part {
-            Part::Text(text) => Some(text),
-            Part::File(_) | Part::EscapedFile(_) | Part::QuotedFile(_) | Part::Directory => None,
+            ArgPart::Text(text) => Some(text),
+            ArgPart::File(_)
+            | ArgPart::EscapedFile(_)
+            | ArgPart::QuotedFile(_)
+            | ArgPart::Directory => None,
         });
         if texts.any(|text| text.contains('\0')) {
             let message = "an argument of the agent must not contain a NUL byte";
@@ -109,8 +112,8 @@ impl Plan {
     /// Refuses options, from the session or from the settings, that would remove what the gateway judges
     /// by.
     fn check_guards(&self, config: &SessionConfig) -> Result<(), GatewayError> {
-        let Some(guarded) = self.dialect.guarded() else { return Ok(()) };
-        guarded.check(config)?;
+        let Some(refused_options) = self.dialect.refused_options() else { return Ok(()) };
+        refused_options.check(config)?;
         // A built-in agent may have arguments in the settings that only it understands.
         if matches!(program(self.agent).command, DefaultCommand::BuiltIn { .. }) {
             return Ok(());
@@ -118,8 +121,8 @@ impl Plan {
         let whose = format!("[agents.{}]", self.agent.as_str());
         // The launcher may have arguments of its own.
         let args = self.command.args.get(self.command.launcher_args..).unwrap_or_default();
-        guarded.check_arguments(args, &whose)?;
-        guarded.check_variables(self.command.env.keys(), &whose)
+        refused_options.check_arguments(args, &whose)?;
+        refused_options.check_variables(self.command.env.keys(), &whose)
     }
 
     fn is_namespace(&self) -> bool {
@@ -251,11 +254,11 @@ impl Plan {
         if closes && text.is_none() {
             spawn.stdin = StdinPlan::Null;
         }
-        if let Some(guarded) = self.dialect.guarded() {
+        if let Some(refused_options) = self.dialect.refused_options() {
             let files = self.dialect.machine_files();
             spawn.env.retain(|(name, _)| {
                 name.to_str().is_none_or(|name| {
-                    launch.env.contains_key(name) || !guarded.keeps_out(name, files)
+                    launch.env.contains_key(name) || !refused_options.keeps_out(name, files)
                 })
             });
         }

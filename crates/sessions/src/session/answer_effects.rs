@@ -2,9 +2,9 @@
 //! rules and the mode itself.
 
 use agentwire_dialects::describe::is_plain;
-use agentwire_dialects::hooks::{self, Reply};
+use agentwire_dialects::hooks::{self, HookAnswer};
 use agentwire_dialects::permission_updates::{
-    self, Change, PermissionRule, PermissionUpdate, suggested_rules,
+    self, PermissionChange, PermissionRule, PermissionUpdate, suggested_rules,
 };
 use agentwire_protocol::command::Behavior;
 use agentwire_protocol::event::{RequestKind, input_digest};
@@ -214,7 +214,8 @@ impl Actor {
         let Some(hook) = hook else { return Ok(AnswerEffects::default()) };
         let event = hook.hook_event_name.as_str();
         let agent = self.plan.agent.as_str();
-        let Reply::Output(output) = hooks::reply(agent, Some(event), answer.clone())? else {
+        let HookAnswer::Output(output) = hooks::read_answer(agent, Some(event), answer.clone())?
+        else {
             return Ok(AnswerEffects::default());
         };
         let read = hooks::Output::read(&output)?;
@@ -273,7 +274,7 @@ impl Actor {
         for update in updates {
             update.check_fields()?;
             match update.change() {
-                Change::AddRules { behavior, rules } => {
+                PermissionChange::AddRules { behavior, rules } => {
                     let allow = says_allow(behavior)?;
                     // "Always" means the call that was shown. The same text as a rule would allow more.
                     let are_shown = rules.iter().all(|rule| suggested.contains(rule));
@@ -291,11 +292,11 @@ impl Actor {
                         effects.rules.push((text, allow));
                     }
                 }
-                Change::SetMode(mode) => {
+                PermissionChange::SetMode(mode) => {
                     let mode = mode.ok_or_else(|| invalid("setMode needs a mode"))?;
                     effects.mode = Some(mode.to_owned());
                 }
-                Change::Other => native.push(update.given()),
+                PermissionChange::Other => native.push(update.given()),
             }
         }
         Ok((!native.is_empty()).then(|| Json::of(&native)))

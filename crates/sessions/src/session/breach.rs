@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use agentwire_dialects::describe::{AgentTools, CallFacts, Description};
-use agentwire_dialects::tape::Unasked;
+use agentwire_dialects::tape::UnaskedCall;
 use agentwire_protocol::event::{
     RequestKind, RequestOutcome, SettledBy, TurnCompleted, TurnFailed, TurnFailure,
 };
@@ -33,7 +33,7 @@ pub(super) struct Breach {
 
 impl Breach {
     /// A call runs although a rule denies it.
-    pub(super) fn of(call: &Unasked, rule: &str) -> Self {
+    pub(super) fn of(call: &UnaskedCall, rule: &str) -> Self {
         let name = call.tool_name.as_deref().or(call.title.as_deref()).unwrap_or("a tool");
         let message = format!(
             "the agent ran {name} (call {}) without asking, though it is {rule}",
@@ -201,7 +201,7 @@ impl Core {
     }
 }
 
-pub(super) fn described<'c>(tools: &AgentTools, call: &'c Unasked) -> Description<'c> {
+pub(super) fn described<'c>(tools: &AgentTools, call: &'c UnaskedCall) -> Description<'c> {
     tools.describe(&CallFacts {
         tool_name: call.tool_name.as_deref().or(call.title.as_deref()),
         is_title: call.tool_name.is_none(),

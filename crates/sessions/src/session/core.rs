@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use agentwire_dialects::agent::{AgentDialect, Exit};
-use agentwire_dialects::tape::{Action, Agent, Draft, Judged, Signal, Sink, Unasked};
+use agentwire_dialects::tape::{Action, Agent, Draft, ScreenedCall, Signal, Sink, UnaskedCall};
 use agentwire_protocol::event::{
     ErrorEvent, RequestKind, RequestOutcome, RequestRaised, RequestSettled, SettledBy, Status,
     TurnFailed, TurnFailure,
@@ -60,7 +60,7 @@ pub(crate) struct Core {
     /// Requests raised since the last look.
     pub(super) raised: Vec<PendingRequest>,
     /// Calls that the agent has shown to the gateway's own hook since the last look.
-    pub(super) judged: Vec<Judged>,
+    pub(super) judged: Vec<ScreenedCall>,
     /// Decides about the calls of this session, whether the agent asks for them or not.
     pub(super) policy: Policy,
     /// Requests suggest to clients what "always" would store.
@@ -455,7 +455,7 @@ impl Sink for Core {
         self.answer(call, result);
     }
 
-    fn unasked(&mut self, call: Unasked) {
+    fn unasked(&mut self, call: UnaskedCall) {
         if !self.policy.denies_anything() {
             return;
         }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use agentwire_dialects::describe::{CallFacts, Description};
-use agentwire_dialects::tape::Judged;
+use agentwire_dialects::tape::ScreenedCall;
 use agentwire_protocol::event::RequestKind;
 use agentwire_protocol::{Answer, ErrorCode, GatewayError, Json};
 use serde_json::json;
@@ -23,7 +23,7 @@ pub(super) struct Requests {
     settled: VecDeque<SettledRequest>,
     /// Calls that wait at a limit: requested, or shown to the gateway's own hook.
     held: Vec<PendingRequest>,
-    held_calls: Vec<Judged>,
+    held_calls: Vec<ScreenedCall>,
 }
 
 struct SettledRequest {
@@ -87,11 +87,11 @@ impl Requests {
     }
 
     /// The same, for a call that the agent has shown to the gateway's own hook.
-    pub(super) fn hold_call(&mut self, judged: Judged) {
+    pub(super) fn hold_call(&mut self, judged: ScreenedCall) {
         self.held_calls.push(judged);
     }
 
-    pub(super) fn take_held_calls(&mut self) -> Vec<Judged> {
+    pub(super) fn take_held_calls(&mut self) -> Vec<ScreenedCall> {
         std::mem::take(&mut self.held_calls)
     }
 }

@@ -1,7 +1,7 @@
 //! Judges calls through the gateway's own hook before the agent makes them.
 
 use agentwire_dialects::describe::CallFacts;
-use agentwire_dialects::tape::Judged;
+use agentwire_dialects::tape::ScreenedCall;
 use agentwire_protocol::event::{Status, StatusChanged};
 use agentwire_protocol::{Command, Json, Settlement, Text};
 use serde_json::{Value, json};
@@ -40,21 +40,21 @@ impl Actor {
         }
     }
 
-    fn deny_call(&mut self, judged: &Judged, reason: &str) {
+    fn deny_call(&mut self, judged: &ScreenedCall, reason: &str) {
         self.answer_call(judged, &decision("deny", reason));
         if let Some(tool) = &judged.tool_use_id {
             self.core.stands(tool, CallPermission::Denied);
         }
     }
 
-    fn answer_call(&mut self, judged: &Judged, output: &Value) {
+    fn answer_call(&mut self, judged: &ScreenedCall, output: &Value) {
         let settlement = Settlement::output(judged.request_id.as_str(), Json::of(output));
         // An agent that is gone, or has withdrawn the call, needs no answer.
         let _ = self.tape.command(NOBODY, &Command::Settle(settlement), &mut self.core);
     }
 
     /// Answers with what the rules decide about the call, in a hook's format.
-    fn screen(&mut self, judged: &Judged) {
+    fn screen(&mut self, judged: &ScreenedCall) {
         let output = match screening(&self.core.policy, &self.core.state, judged, &OnDisk) {
             Screening::Deny(rule) => {
                 let name = judged.tool_name.as_deref().unwrap_or("a tool");
@@ -74,7 +74,7 @@ impl Actor {
 pub(super) fn screening(
     policy: &Policy,
     state: &DerivedState,
-    judged: &Judged,
+    judged: &ScreenedCall,
     disk: &dyn Disk,
 ) -> Screening {
     let id = judged.tool_use_id.as_deref();

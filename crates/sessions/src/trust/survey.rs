@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use agentwire_dialects::programs;
-use agentwire_dialects::project::{Above, Form, ProjectFile, Reading};
+use agentwire_dialects::project::{FileFormat, ParentSearch, ProjectFile, Reading};
 use rustix::fs::OFlags;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
@@ -147,15 +147,15 @@ pub(super) fn survey_within(
 
 /// The last directory on the way up that is looked at. `None` if that is the root.
 pub(super) fn top<'p>(
-    above: Above,
+    above: ParentSearch,
     directory: &'p Path,
     repository: Option<&'p Path>,
     home: Option<&'p Path>,
 ) -> Option<&'p Path> {
     match above {
-        Above::Nowhere => Some(directory),
-        Above::Repository => repository.or(home),
-        Above::Everywhere => None,
+        ParentSearch::Nowhere => Some(directory),
+        ParentSearch::Repository => repository.or(home),
+        ParentSearch::Everywhere => None,
     }
 }
 
@@ -233,7 +233,7 @@ impl<'s> Search<'s> {
             None => Reading { counts: true, ..Reading::default() },
         };
         let weight = match (file.form, reading.counts) {
-            (Form::Script, _) => Weight::Beside,
+            (FileFormat::Script, _) => Weight::Beside,
             (_, true) => Weight::Enough,
             (_, false) => return,
         };

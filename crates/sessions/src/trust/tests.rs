@@ -172,15 +172,15 @@ const SKILL: &str = ".claude/skills/s/SKILL.md";
 
 #[test]
 fn the_way_up_ends_at_the_repository_or_at_home() {
-    use agentwire_dialects::project::Above;
+    use agentwire_dialects::project::ParentSearch;
     let (here, repository, home) = (Path::new("/h/r/d"), Path::new("/h/r"), Path::new("/h"));
     for (above, repository, home, top) in [
-        (Above::Nowhere, Some(repository), Some(home), Some(here)),
-        (Above::Repository, Some(repository), Some(home), Some(repository)),
-        (Above::Repository, Some(repository), None, Some(repository)),
-        (Above::Repository, None, Some(home), Some(home)),
-        (Above::Repository, None, None, None),
-        (Above::Everywhere, Some(repository), Some(home), None),
+        (ParentSearch::Nowhere, Some(repository), Some(home), Some(here)),
+        (ParentSearch::Repository, Some(repository), Some(home), Some(repository)),
+        (ParentSearch::Repository, Some(repository), None, Some(repository)),
+        (ParentSearch::Repository, None, Some(home), Some(home)),
+        (ParentSearch::Repository, None, None, None),
+        (ParentSearch::Everywhere, Some(repository), Some(home), None),
     ] {
         assert_eq!(survey::top(above, here, repository, home), top, "{above:?}");
     }

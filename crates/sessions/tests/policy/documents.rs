@@ -4,7 +4,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use agentwire_dialects::describe::{Class, Shows};
+use agentwire_dialects::describe::{Class, TouchSource};
 use agentwire_protocol::AgentType;
 use agentwire_protocol::event::ToolKind;
 use agentwire_sessions::session::policy::PROTECTED;
@@ -17,17 +17,19 @@ use super::tools;
 
 const DOCUMENT: &str = include_str!("../../../../docs/policy.md");
 
-fn field(shows: Shows) -> String {
+fn field(shows: TouchSource) -> String {
     match shows {
-        Shows::Nothing => "nothing".to_owned(),
-        Shows::Unclear => "not certain".to_owned(),
-        Shows::Path(field) => format!("path `{field}`"),
-        Shows::PathOrHere(field) => format!("path `{field}`, or here"),
-        Shows::PathAndPattern(field, pattern) => format!("path `{field}`, or here; `{pattern}`"),
-        Shows::Changes(field) => format!("files of `{field}`"),
-        Shows::Command(field) => format!("command `{field}`"),
-        Shows::Address(field) => format!("host of `{field}`"),
-        Shows::Guess => "every path named".to_owned(),
+        TouchSource::Nothing => "nothing".to_owned(),
+        TouchSource::Unclear => "not certain".to_owned(),
+        TouchSource::Path(field) => format!("path `{field}`"),
+        TouchSource::PathOrHere(field) => format!("path `{field}`, or here"),
+        TouchSource::PathAndPattern(field, pattern) => {
+            format!("path `{field}`, or here; `{pattern}`")
+        }
+        TouchSource::Changes(field) => format!("files of `{field}`"),
+        TouchSource::Command(field) => format!("command `{field}`"),
+        TouchSource::Address(field) => format!("host of `{field}`"),
+        TouchSource::Guess => "every path named".to_owned(),
     }
 }
 

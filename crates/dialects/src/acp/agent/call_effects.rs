@@ -7,11 +7,11 @@ use serde_json::{Map, Value as Object, json};
 
 use super::super::describe::{PATH, deletes, may_be_file, set_aside};
 use super::super::wire::ToolCall;
-use super::content::KEPT_BYTES;
-use super::tools::{Tool, kind, name_in_id};
+use super::tool_content::TEXT_LIMIT;
+use super::tools::{ToolState, kind, name_in_id};
 use crate::describe::value;
 use crate::json::Value;
-use crate::tape::Unasked;
+use crate::tape::UnaskedCall;
 
 /// How many paths of a call are stored. A call with more is never treated as known.
 const PATHS_LIMIT: usize = 256;
@@ -21,12 +21,12 @@ const TOO_MANY: &str = "/\u{2026}";
 
 /// What a call would do.
 #[derive(Debug, Default)]
-pub(super) struct Deed {
+pub(super) struct CallEffects {
     /// The most dangerous kind reported, if any.
     kind: Option<ToolKind>,
     kinds: Vec<ToolKind>,
     /// The kind reported to clients when the call started.
-    pub(super) told: ToolKind,
+    pub(super) reported_kind: ToolKind,
     /// Every path reported, oldest first.
     paths: Vec<String>,
     /// The newest content with file changes, unless it is too long to store.
@@ -36,17 +36,17 @@ pub(super) struct Deed {
     /// Counts the changes that affect what the call would do.
     version: u64,
     /// The version in the latest permission request.
-    pub(super) asked: Option<u64>,
+    pub(super) asked_version: Option<u64>,
     /// The version last reported as running.
-    pub(super) ran: Option<u64>,
+    pub(super) run_version: Option<u64>,
 }
 
-impl Deed {
+impl CallEffects {
     /// Adds one more update of the call.
-    pub(super) fn learn(&mut self, call: &ToolCall<'_>, name: Option<&str>) {
+    pub(super) fn update(&mut self, call: &ToolCall<'_>, name: Option<&str>) {
         let before = self.paths.len();
-        if let Some(said) = call.kind.as_deref() {
-            self.is_of(kind(Some(said), name));
+        if let Some(reported) = call.kind.as_deref() {
+            self.is_of(kind(Some(reported), name));
         }
         let mut has_changes = false;
         for piece in call.content.into_iter().flat_map(Value::items) {
@@ -78,7 +78,7 @@ impl Deed {
         }
         self.version += u64::from(self.paths.len() > before);
         if let Some(content) = call.content.filter(|_| has_changes).map(Value::json) {
-            let content = Some(content.into_owned()).filter(|it| it.get().len() <= KEPT_BYTES);
+            let content = Some(content.into_owned()).filter(|it| it.get().len() <= TEXT_LIMIT);
             self.version += u64::from(content.is_none() || content != self.changes);
             self.changes = content;
         }
@@ -140,41 +140,43 @@ impl Deed {
 
     pub(super) fn kind(&self) -> ToolKind {
         // The kind that is reported for an MCP tool says nothing.
-        let is_worse =
-            |kind: &ToolKind| self.told != ToolKind::Mcp && rank(*kind) > rank(self.told);
-        self.kind.filter(is_worse).unwrap_or(self.told)
+        let is_worse = |kind: &ToolKind| {
+            self.reported_kind != ToolKind::Mcp && rank(*kind) > rank(self.reported_kind)
+        };
+        self.kind.filter(is_worse).unwrap_or(self.reported_kind)
     }
 
     fn contradicts_itself(&self) -> bool {
         let kind = self.kind();
-        self.told != ToolKind::Mcp && self.kinds.iter().any(|said| !includes(kind, *said))
+        self.reported_kind != ToolKind::Mcp
+            && self.kinds.iter().any(|reported| !includes(kind, *reported))
     }
 }
 
-impl Tool {
+impl ToolState {
     /// A call that is known from this one update.
     pub(super) fn of(id: &str, call: &ToolCall<'_>) -> Self {
         let name = call.name.as_ref().map(Text::to_string);
         let named = name.or_else(|| name_in_id(id).map(str::to_owned));
-        let mut deed = Deed::default();
-        deed.learn(call, named.as_deref());
-        deed.told = kind(call.kind.as_deref(), named.as_deref());
+        let mut effects = CallEffects::default();
+        effects.update(call, named.as_deref());
+        effects.reported_kind = kind(call.kind.as_deref(), named.as_deref());
         let mut tool = Self::default();
-        tool.input = deed.raw.clone().filter(|_| !deed.is_odd());
-        tool.deed = deed;
+        tool.input = effects.raw.clone().filter(|_| !effects.is_odd());
+        tool.effects = effects;
         tool.is_named = named.is_some();
         tool.name = named.unwrap_or_default();
         tool
     }
 
     /// The call, for the session to judge when it runs.
-    pub(super) fn unasked(&self, id: &str) -> Unasked {
-        Unasked {
+    pub(super) fn unasked(&self, id: &str) -> UnaskedCall {
+        UnaskedCall {
             tool_id: id.to_owned(),
             tool_name: self.is_named.then(|| self.name.clone()),
-            kind: self.deed.kind(),
+            kind: self.effects.kind(),
             input: self.judged(id, None),
-            title: self.deed.title().map(str::to_owned),
+            title: self.effects.title().map(str::to_owned),
             server: self.server.clone(),
         }
     }
@@ -182,25 +184,27 @@ impl Tool {
     /// What is judged and shown of the call. `own` is the call as the request gives it. What the input does
     /// not contain is added next to it, so that the digest covers everything that is judged.
     pub(super) fn judged(&self, id: &str, own: Option<Value<'_>>) -> Option<Json<'static>> {
-        let own = own.map(|own| own.json().into_owned());
-        let contradicts = self.deed.contradicts_itself();
-        let mut call: Fields = own.as_ref().and_then(|own| own.read().ok()).unwrap_or_default();
+        let own = own.map(|quirks| quirks.json().into_owned());
+        let contradicts = self.effects.contradicts_itself();
+        let mut call: Fields =
+            own.as_ref().and_then(|quirks| quirks.read().ok()).unwrap_or_default();
         call.remove("_meta");
         let is_known = !set_aside(&mut call)
-            && rank(self.deed.kind()) <= rank(self.deed.told)
+            && rank(self.effects.kind()) <= rank(self.effects.reported_kind)
             && !contradicts
-            && !self.deed.is_odd();
+            && !self.effects.is_odd();
         let names_all = |named: &dyn Fn(&Fields) -> Vec<&str>, input: &Json<'_>| {
             let fields = input.read::<Fields>().ok().filter(|_| is_known);
             fields.is_some_and(|fields| {
                 let named = named(&fields);
-                self.deed.paths.iter().all(|path| named.contains(&path.as_str()))
+                self.effects.paths.iter().all(|path| named.contains(&path.as_str()))
             })
         };
         // A request that reports a less dangerous kind must not hide what was reported before.
-        let said = call.get("kind").and_then(Object::as_str).map(|said| kind(Some(said), None));
-        let plays_down = self.deed.told != ToolKind::Mcp
-            && said.is_some_and(|said| rank(said) < rank(self.deed.kind()));
+        let reported =
+            call.get("kind").and_then(Object::as_str).map(|reported| kind(Some(reported), None));
+        let plays_down = self.effects.reported_kind != ToolKind::Mcp
+            && reported.is_some_and(|reported| rank(reported) < rank(self.effects.kind()));
         match (&self.input, &own) {
             (Some(input), _) if names_all(&path_fields, input) => return Some(input.clone()),
             (None, Some(own)) if !plays_down && names_all(&shown_paths, own) => {
@@ -210,24 +214,24 @@ impl Tool {
         }
         call.remove("kinds");
         call.insert("toolCallId".to_owned(), json!(id));
-        call.insert("title".to_owned(), json!(self.deed.title));
-        call.insert("kind".to_owned(), json!(word(self.deed.kind())));
+        call.insert("title".to_owned(), json!(self.effects.title));
+        call.insert("kind".to_owned(), json!(word(self.effects.kind())));
         if contradicts {
-            let kinds: Vec<_> = self.deed.kinds.iter().map(|kind| word(*kind)).collect();
+            let kinds: Vec<_> = self.effects.kinds.iter().map(|kind| word(*kind)).collect();
             call.insert("kinds".to_owned(), json!(kinds));
         }
-        if let Some(raw) = self.deed.raw.as_ref().or(self.input.as_ref()) {
+        if let Some(raw) = self.effects.raw.as_ref().or(self.input.as_ref()) {
             // JSON that can be read in two ways is shown as written.
             let raw = value(Some(raw)).unwrap_or_else(|| json!(raw.get()));
             call.insert("rawInput".to_owned(), raw);
         }
         if !call.contains_key("content")
-            && let Some(changes) = &self.deed.changes
+            && let Some(changes) = &self.effects.changes
         {
             call.insert("content".to_owned(), changes.read().unwrap_or_default());
         }
         let shown = shown_paths(&call);
-        let missing = self.deed.paths.iter().filter(|path| !shown.contains(&path.as_str()));
+        let missing = self.effects.paths.iter().filter(|path| !shown.contains(&path.as_str()));
         let missing: Vec<Object> = missing.map(|path| json!({ "path": path })).collect();
         match call.get_mut("locations").and_then(Object::as_array_mut) {
             Some(locations) => locations.extend(missing),

@@ -8,9 +8,9 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::super::gateway_mode;
-use super::opening::Stage;
+use super::handshake::Stage;
 use super::settings::WantedMode;
-use super::{SENT_LIMIT, Sent, Setting, Translator, Waiter};
+use super::{SENT_LIMIT, SentRequest, Setting, Translator, Waiter};
 use crate::tape::{Action, Out};
 
 /// Queries whose answers are known once the session is open.
@@ -64,7 +64,7 @@ impl Translator {
         self.interrupt(out);
         if self.session.is_some() && self.announces("sessionCapabilities.close") {
             let params = json!({ "sessionId": self.session });
-            let sent = Sent::Query { method: "session/close", call: None };
+            let sent = SentRequest::Query { method: "session/close", call: None };
             // If this fails, closing stdin has the same effect.
             let _ = self.send("session/close", &params, sent, out);
         }
@@ -84,7 +84,7 @@ impl Translator {
             return Err(self.overloaded());
         }
         match &self.stage {
-            Stage::Ready | Stage::Settling => {}
+            Stage::Ready | Stage::Configuring => {}
             Stage::Failed(error) => return Err(error.clone()),
             // The session will be opened with it.
             Stage::Starting | Stage::Opening => {
@@ -196,17 +196,18 @@ impl Translator {
                     }),
                     false => json!({ "sessionId": session, "configId": id, "value": value }),
                 };
-                let sent = Sent::Query { method: "session/set_config_option", call: Some(call) };
+                let sent =
+                    SentRequest::Query { method: "session/set_config_option", call: Some(call) };
                 return self.send("session/set_config_option", &params, sent, out);
             }
             "listSessions" if self.announces("sessionCapabilities.list") => {
                 let params = argument(args, 0, "").unwrap_or_else(|_| json!({}));
-                let sent = Sent::Query { method: "session/list", call: Some(call) };
+                let sent = SentRequest::Query { method: "session/list", call: Some(call) };
                 return self.send("session/list", &params, sent, out);
             }
             "authenticate" => {
                 let params = json!({ "methodId": argument::<String>(args, 0, "a method")? });
-                let sent = Sent::Query { method: "authenticate", call: Some(call) };
+                let sent = SentRequest::Query { method: "authenticate", call: Some(call) };
                 return self.send("authenticate", &params, sent, out);
             }
             _ => return unsupported(name),

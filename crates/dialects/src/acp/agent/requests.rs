@@ -7,26 +7,26 @@ use agentwire_protocol::{Json, Text};
 
 use super::super::wire::{self, Elicitation, Permission, ToolCall};
 use super::Translator;
-use super::content::shown;
-use super::forms::form;
-use super::tools::Tool;
+use super::elicitation::form_questions;
+use super::tool_content::read_content;
+use super::tools::ToolState;
 use crate::agent::deny_overload;
 use crate::json::Value;
 use crate::tape::{Ending, Out};
 
-pub(super) struct Asked {
+pub(super) struct PendingRequest {
     /// The agent's id for the request, exactly as written.
     pub(super) wire_id: Json<'static>,
-    pub(super) what: What,
+    pub(super) format: AnswerFormat,
 }
 
-pub(super) enum What {
+pub(super) enum AnswerFormat {
     Permission {
         tool: Option<String>,
         options: Vec<RequestOption<'static>>,
     },
     Form {
-        fields: Vec<Field>,
+        fields: Vec<FormField>,
     },
     Link {
         id: Option<String>,
@@ -37,7 +37,7 @@ pub(super) enum What {
     },
 }
 
-pub(super) struct Field {
+pub(super) struct FormField {
     pub(super) id: String,
     pub(super) question: String,
     /// The JSON type.
@@ -67,14 +67,14 @@ impl Translator {
             "elicitation/create" => self.elicitation(id, params, out),
             _ => {
                 self.advance(out);
-                let what = What::Other { method: method.to_owned() };
+                let format = AnswerFormat::Other { method: method.to_owned() };
                 let input = params.map(Value::json);
-                let asked = raised(RequestKind::Other, input);
+                let request = raised(RequestKind::Other, input);
                 self.raise(
                     id,
                     None,
-                    what,
-                    RequestRaised { name: Some(Text::from(method)), ..asked },
+                    format,
+                    RequestRaised { name: Some(Text::from(method)), ..request },
                     out,
                 );
             }
@@ -116,21 +116,22 @@ impl Translator {
         let tool = id.and_then(|id| Some((id, &mut self.ledger.tool(id)?.memo)));
         let known = |text: &String| (!text.is_empty()).then(|| Text::from(text.clone()));
         let tool_name = tool.as_ref().and_then(|(_, tool)| known(&tool.name));
-        let title = tool.as_ref().and_then(|(_, tool)| tool.deed.title().map(str::to_owned));
+        let title = tool.as_ref().and_then(|(_, tool)| tool.effects.title().map(str::to_owned));
         let title = call.title.clone().or_else(|| title.map(Text::from));
         // Without arguments, the call itself is shown and digested.
         let input = match tool {
             Some((id, tool)) => {
-                tool.deed.asked = Some(tool.deed.version());
+                tool.effects.asked_version = Some(tool.effects.version());
                 tool.judged(id, own)
             }
-            None => own.map(|own| own.json().into_owned()),
+            None => own.map(|quirks| quirks.json().into_owned()),
         };
         let is_input = |text: &String| input.as_ref().is_some_and(|input| input.get() == text);
-        let text =
-            Some(shown(call.content).text).filter(|text| !text.is_empty() && !is_input(text));
-        let what = What::Permission { tool: id.map(str::to_owned), options: options.clone() };
-        let asked = RequestRaised {
+        let text = Some(read_content(call.content).text)
+            .filter(|text| !text.is_empty() && !is_input(text));
+        let format =
+            AnswerFormat::Permission { tool: id.map(str::to_owned), options: options.clone() };
+        let request = RequestRaised {
             tool_name,
             tool_use_id: id.map(Text::from),
             options,
@@ -138,7 +139,7 @@ impl Translator {
             message: text.map(Text::from),
             ..raised(RequestKind::Permission, input)
         };
-        self.raise(wire_id, id, what, asked, out);
+        self.raise(wire_id, id, format, request, out);
     }
 
     /// Asks again about a call that changed while its request was open: an answer to the old call does not
@@ -146,15 +147,17 @@ impl Translator {
     pub(super) fn ask_again(&mut self, id: &str, out: &mut Out<'_>) {
         let Some(tool) = self.ledger.tool(id) else { return };
         if out.is_recording()
-            || tool.memo.deed.asked.is_none_or(|it| it == tool.memo.deed.version())
+            || tool.memo.effects.asked_version.is_none_or(|it| it == tool.memo.effects.version())
         {
             return;
         }
-        let is_about = |asked: &Asked| matches!(&asked.what, What::Permission { tool: Some(tool), .. } if tool == id);
+        let is_about = |request: &PendingRequest| matches!(&request.format, AnswerFormat::Permission { tool: Some(tool), .. } if tool == id);
         let open = self.ledger.requests().filter(|request| is_about(&request.memo));
-        let options = open.filter_map(|request| match &request.memo.what {
-            What::Permission { options, .. } => Some(options.clone()),
-            What::Form { .. } | What::Link { .. } | What::Other { .. } => None,
+        let options = open.filter_map(|request| match &request.memo.format {
+            AnswerFormat::Permission { options, .. } => Some(options.clone()),
+            AnswerFormat::Form { .. } | AnswerFormat::Link { .. } | AnswerFormat::Other { .. } => {
+                None
+            }
         });
         let options: Vec<_> = options.collect();
         let reason = Some("the call changed while its request was open");
@@ -168,15 +171,16 @@ impl Translator {
     /// The call runs. Unless somebody was asked about exactly this and has answered, the session must judge
     /// it.
     pub(super) fn runs(&mut self, id: &str, out: &mut Out<'_>) {
-        let is_about = |asked: &Asked| matches!(&asked.what, What::Permission { tool: Some(tool), .. } if tool == id);
+        let is_about = |request: &PendingRequest| matches!(&request.format, AnswerFormat::Permission { tool: Some(tool), .. } if tool == id);
         let is_waiting = self.ledger.requests().any(|request| is_about(&request.memo));
         let Some(tool) = self.ledger.tool(id).map(|tool| &mut tool.memo) else { return };
-        let version = Some(tool.deed.version());
-        let is_known = tool.deed.ran == version || (tool.deed.asked == version && !is_waiting);
+        let version = Some(tool.effects.version());
+        let is_known = tool.effects.run_version == version
+            || (tool.effects.asked_version == version && !is_waiting);
         if is_known || out.is_recording() {
             return;
         }
-        tool.deed.ran = version;
+        tool.effects.run_version = version;
         out.unasked(tool.unasked(id));
     }
 
@@ -184,7 +188,7 @@ impl Translator {
     pub(super) fn runs_again(&self, id: &str, call: &ToolCall<'_>, out: &mut Out<'_>) {
         let runs = matches!(call.status.as_deref(), Some("in_progress" | "completed"));
         if runs && !out.is_recording() {
-            out.unasked(Tool::of(id, call).unasked(id));
+            out.unasked(ToolState::of(id, call).unasked(id));
         }
     }
 
@@ -192,7 +196,7 @@ impl Translator {
         let read: Elicitation<'_> = params.and_then(Value::to).unwrap_or_default();
         self.advance(out);
         let is_link = read.mode.as_deref() == Some("url");
-        let (questions, what) = if is_link {
+        let (questions, format) = if is_link {
             let message = read.message.clone().unwrap_or(Text::from("open the link"));
             let question = Question {
                 question: message,
@@ -202,12 +206,12 @@ impl Translator {
                 multi_select: false,
                 is_secret: false,
             };
-            (vec![question], What::Link { id: read.id.as_deref().map(str::to_owned) })
+            (vec![question], AnswerFormat::Link { id: read.id.as_deref().map(str::to_owned) })
         } else {
-            let (questions, fields) = form(read.schema, read.message.as_ref());
-            (questions, What::Form { fields })
+            let (questions, fields) = form_questions(read.schema, read.message.as_ref());
+            (questions, AnswerFormat::Form { fields })
         };
-        let asked = RequestRaised {
+        let request = RequestRaised {
             tool_use_id: read.tool_call_id.as_deref().map(Text::from),
             questions,
             title: read.url,
@@ -217,7 +221,7 @@ impl Translator {
             ..raised(RequestKind::Question, params.map(Value::json))
         };
         let subject = read.id.as_deref().or(read.tool_call_id.as_deref());
-        self.raise(id, subject, what, asked, out);
+        self.raise(id, subject, format, request, out);
     }
 
     /// The agent's ids start over in each process; the subject makes them unique.
@@ -225,19 +229,19 @@ impl Translator {
         &mut self,
         wire_id: Json<'_>,
         subject: Option<&str>,
-        what: What,
-        asked: RequestRaised<'_>,
+        format: AnswerFormat,
+        request: RequestRaised<'_>,
         out: &mut Out<'_>,
     ) {
-        let digest = asked.input_digest.get(..16).unwrap_or_default();
+        let digest = request.input_digest.get(..16).unwrap_or_default();
         let base = format!("{}:{}", subject.unwrap_or(digest), wire_id.get());
         let id = match self.raised_requests.count(&base) {
             0 => base.clone(),
             times => format!("{base}:{}", times + 1),
         };
         let wire_id = wire_id.into_owned();
-        let memo = Asked { wire_id: wire_id.clone(), what };
-        let tool = asked.tool_use_id.as_ref().map(Text::decode);
+        let memo = PendingRequest { wire_id: wire_id.clone(), format };
+        let tool = request.tool_use_id.as_ref().map(Text::decode);
         let agent = &self.owner(tool.as_deref());
         // A repeated request counts once: its answer has one id to go to.
         if self.ledger.request(&base).is_some() {
@@ -245,7 +249,7 @@ impl Translator {
         }
         if self.ledger.open_request(&id, agent, memo) {
             self.raised_requests.add(&base);
-            out.emit_as(agent, RequestRaised { request_id: Text::from(id), ..asked });
+            out.emit_as(agent, RequestRaised { request_id: Text::from(id), ..request });
         } else if !out.is_recording() {
             deny_overload(wire_id.get(), out);
         }
@@ -263,8 +267,8 @@ impl Translator {
                 else {
                     return;
                 };
-                let wire_ids =
-                    self.settle_where(Ending::WITHDRAWN, None, out, |asked| asked.wire_id == id);
+                let wire_ids = self
+                    .settle_where(Ending::WITHDRAWN, None, out, |request| request.wire_id == id);
                 for id in &wire_ids {
                     out.write(wire::refusal(id, -32800, "request cancelled"));
                 }
@@ -278,7 +282,7 @@ impl Translator {
                     Ending::RESOLVED,
                     None,
                     out,
-                    |asked| matches!(&asked.what, What::Link { id: Some(id) } if *id == done),
+                    |request| matches!(&request.format, AnswerFormat::Link { id: Some(id) } if *id == done),
                 );
                 for id in &wire_ids {
                     out.write(wire::response(id, &serde_json::json!({ "action": "accept" })));
@@ -294,7 +298,7 @@ impl Translator {
         ending: Ending,
         reason: Option<&str>,
         out: &mut Out<'_>,
-        fits: impl Fn(&Asked) -> bool,
+        fits: impl Fn(&PendingRequest) -> bool,
     ) -> Vec<Json<'static>> {
         let open = self.ledger.requests().filter(|request| fits(&request.memo));
         let ids: Vec<String> = open.map(|request| request.id.clone()).collect();
@@ -310,8 +314,8 @@ impl Translator {
 
     /// Settles the requests about a call that has its result.
     pub(super) fn settle_requests_of(&mut self, tool_id: &str, ending: Ending, out: &mut Out<'_>) {
-        self.settle_where(ending, None, out, |asked| {
-            matches!(&asked.what, What::Permission { tool: Some(tool), .. } if tool == tool_id)
+        self.settle_where(ending, None, out, |request| {
+            matches!(&request.format, AnswerFormat::Permission { tool: Some(tool), .. } if tool == tool_id)
         });
     }
 
@@ -321,13 +325,17 @@ impl Translator {
         if !out.is_recording() {
             return;
         }
-        let tools = self.ledger.requests().filter_map(|request| match &request.memo.what {
-            What::Permission { tool, .. } => tool.clone(),
-            What::Form { .. } | What::Link { .. } | What::Other { .. } => None,
+        let tools = self.ledger.requests().filter_map(|request| match &request.memo.format {
+            AnswerFormat::Permission { tool, .. } => tool.clone(),
+            AnswerFormat::Form { .. } | AnswerFormat::Link { .. } | AnswerFormat::Other { .. } => {
+                None
+            }
         });
         let tools: Vec<String> = tools.collect();
         let denied = Ending::denied(SettledBy::Client);
-        self.settle_where(denied, None, out, |asked| matches!(asked.what, What::Permission { .. }));
+        self.settle_where(denied, None, out, |request| {
+            matches!(request.format, AnswerFormat::Permission { .. })
+        });
         for tool in tools {
             self.fail_tool(&tool, ToolFailure::Denied, "permission was refused", out);
         }

@@ -5,14 +5,14 @@ use agentwire_protocol::{ApprovalMode, Call, ErrorCode, GatewayError, Json, Sess
 use serde_json::json;
 
 use super::super::modes;
-use super::super::wire::{ConfigOption, Opened};
-use super::opening::Stage;
-use super::{Sent, Setting, Translator, Waiter};
+use super::super::wire::{ConfigOption, SessionResult};
+use super::handshake::Stage;
+use super::{SentRequest, Setting, Translator, Waiter};
 use crate::json::Value;
 use crate::tape::Out;
 
 #[derive(Default)]
-pub(super) struct Choice {
+pub(super) struct SettingChoices {
     pub(super) current: Option<String>,
     pub(super) ids: Vec<String>,
     /// Ids of the modes whose names say that the agent approves by itself.
@@ -111,10 +111,10 @@ impl Translator {
                 return Err(GatewayError::unsupported(self.name(), "the option model"));
             }
         };
-        self.send(method, &params, Sent::Setting { setting, value, shown, waiter }, out)
+        self.send(method, &params, SentRequest::Setting { setting, value, shown, waiter }, out)
     }
 
-    pub(super) fn setting_taken(
+    pub(super) fn setting_accepted(
         &mut self,
         setting: Setting,
         (value, shown): (&str, Option<String>),
@@ -143,12 +143,12 @@ impl Translator {
         if let Some(mode) = stays.filter(|_| setting == Setting::Mode) {
             return self.approves_itself(&mode, waiter, out);
         }
-        let left = |sent: &Sent| matches!(sent, Sent::Setting { waiter: w, .. } if *w == waiter);
+        let left = |sent: &SentRequest| matches!(sent, SentRequest::Setting { waiter: w, .. } if *w == waiter);
         match waiter {
             Waiter::Call(call) if !self.sent.values().any(left) => {
                 out.reply(call, Ok(Json::EMPTY));
             }
-            Waiter::Opening => self.settled(out),
+            Waiter::Opening => self.config_applied(out),
             Waiter::Call(_) | Waiter::Nobody => {}
         }
     }
@@ -178,7 +178,7 @@ impl Translator {
     /// Fails a call that may wait for two responses when the first of them fails.
     pub(super) fn fail_call(&mut self, call: Call, error: GatewayError, out: &mut Out<'_>) {
         for sent in self.sent.values_mut() {
-            if let Sent::Setting { waiter, .. } = sent
+            if let SentRequest::Setting { waiter, .. } = sent
                 && *waiter == Waiter::Call(call)
             {
                 *waiter = Waiter::Nobody;
@@ -216,7 +216,7 @@ impl Translator {
     pub(super) fn options_changed(&mut self, options: Value<'_>, out: &mut Out<'_>) {
         out.emit(options_changed(options));
         let before = (self.mode.current.clone(), self.model.current.clone());
-        self.offers(&Opened { options: Some(options), ..Opened::default() });
+        self.offers(&SessionResult { options: Some(options), ..SessionResult::default() });
         let after = (self.mode.current.take(), self.model.current.take());
         (self.mode.current, self.model.current) = before;
         for (setting, now) in [(Setting::Mode, after.0), (Setting::Model, after.1)] {
@@ -227,26 +227,26 @@ impl Translator {
     }
 
     /// Records the modes and models that are offered.
-    pub(super) fn offers(&mut self, opened: &Opened<'_>) {
+    pub(super) fn offers(&mut self, opened: &SessionResult<'_>) {
         if let Some(modes) = opened.modes {
-            self.mode = Choice::of(modes, "currentModeId", "availableModes", "id");
+            self.mode = SettingChoices::of(modes, "currentModeId", "availableModes", "id");
         }
         if let Some(models) = opened.models {
-            self.model = Choice::of(models, "currentModelId", "availableModels", "modelId");
+            self.model = SettingChoices::of(models, "currentModelId", "availableModels", "modelId");
         }
         // If an option offers the same, it wins: options are the newer way.
         for option in opened.options.into_iter().flat_map(Value::items) {
             let Some(read) = option.to::<ConfigOption<'_>>() else { continue };
             match read.category.as_deref() {
-                Some("mode") => self.mode = Choice::of_option(option, &read),
-                Some("model") => self.model = Choice::of_option(option, &read),
+                Some("mode") => self.mode = SettingChoices::of_option(option, &read),
+                Some("model") => self.model = SettingChoices::of_option(option, &read),
                 _ => {}
             }
         }
     }
 }
 
-impl Choice {
+impl SettingChoices {
     fn of(list: Value<'_>, current: &str, items: &str, id: &str) -> Self {
         let items = list.get(items).into_iter().flat_map(Value::items);
         let choice = Self {

@@ -10,13 +10,13 @@ use serde_json::json;
 
 use super::super::wire;
 use super::Translator;
-use super::requests::{Asked, Field, What};
+use super::requests::{AnswerFormat, FormField, PendingRequest};
 use crate::tape::{Ending, Out};
 
 /// The code of our refusals; nearby codes have other meanings.
 const REFUSED: i64 = -32603;
 
-struct Ready {
+struct PreparedResponse {
     line: String,
     refused_tool: Option<String>,
 }
@@ -58,56 +58,64 @@ impl Translator {
     }
 }
 
-fn respond(asked: &Asked, answer: Answer, agent: &str) -> Result<Ready, GatewayError> {
+fn respond(
+    request: &PendingRequest,
+    answer: Answer,
+    agent: &str,
+) -> Result<PreparedResponse, GatewayError> {
     let unsupported = |what: &str| Err(GatewayError::unsupported(agent, what));
-    let line = match (&asked.what, answer) {
-        (What::Permission { tool, options, .. }, answer) => {
+    let line = match (&request.format, answer) {
+        (AnswerFormat::Permission { tool, options, .. }, answer) => {
             let chosen = choose(options, answer, agent)?;
             let refused_tool = if chosen.is_refusal { tool.clone() } else { None };
             let outcome = match chosen.option {
                 Some(id) => json!({ "outcome": "selected", "optionId": id }),
                 None => json!({ "outcome": "cancelled" }),
             };
-            let line = wire::response(&asked.wire_id, &json!({ "outcome": outcome }));
-            return Ok(Ready { line, refused_tool });
+            let line = wire::response(&request.wire_id, &json!({ "outcome": outcome }));
+            return Ok(PreparedResponse { line, refused_tool });
         }
         (_, Answer::Allow { updated_permissions: Some(_), .. }) => {
             return unsupported("updatedPermissions");
         }
         (_, Answer::Allow { always: true, .. }) => return unsupported("remember session"),
-        (What::Form { .. } | What::Link { .. }, Answer::Deny { interrupt: true, .. }) => {
-            cancelled(asked)
-        }
-        (What::Form { .. } | What::Link { .. }, Answer::Deny { .. }) => {
-            wire::response(&asked.wire_id, &json!({ "action": "decline" }))
-        }
-        (What::Form { .. }, Answer::Allow { updated_input: Some(content), .. }) => {
-            accept(asked, &content)
-        }
-        (What::Form { fields }, Answer::Answers(answers)) => {
-            accept(asked, &Json::of(&content(fields, &answers)?))
-        }
-        (What::Form { .. }, Answer::Allow { .. }) => return invalid("a form needs answers"),
-        (What::Link { .. }, Answer::Allow { updated_input: None, .. } | Answer::Answers(_)) => {
-            wire::response(&asked.wire_id, &json!({ "action": "accept" }))
-        }
-        (What::Link { .. }, Answer::Allow { .. }) => return unsupported("updatedInput"),
         (
-            What::Form { .. } | What::Link { .. } | What::Other { .. },
-            Answer::HookOutput(output),
-        ) => wire::response(&asked.wire_id, &output),
-        (What::Other { .. }, Answer::Deny { message, .. }) => {
-            let message = message.unwrap_or_else(|| "refused".to_owned());
-            wire::refusal(&asked.wire_id, REFUSED, &message)
+            AnswerFormat::Form { .. } | AnswerFormat::Link { .. },
+            Answer::Deny { interrupt: true, .. },
+        ) => cancelled(request),
+        (AnswerFormat::Form { .. } | AnswerFormat::Link { .. }, Answer::Deny { .. }) => {
+            wire::response(&request.wire_id, &json!({ "action": "decline" }))
         }
-        (What::Other { method }, Answer::Allow { .. } | Answer::Answers(_)) => {
+        (AnswerFormat::Form { .. }, Answer::Allow { updated_input: Some(content), .. }) => {
+            accept(request, &content)
+        }
+        (AnswerFormat::Form { fields }, Answer::Answers(answers)) => {
+            accept(request, &Json::of(&content(fields, &answers)?))
+        }
+        (AnswerFormat::Form { .. }, Answer::Allow { .. }) => {
+            return invalid("a form needs answers");
+        }
+        (
+            AnswerFormat::Link { .. },
+            Answer::Allow { updated_input: None, .. } | Answer::Answers(_),
+        ) => wire::response(&request.wire_id, &json!({ "action": "accept" })),
+        (AnswerFormat::Link { .. }, Answer::Allow { .. }) => return unsupported("updatedInput"),
+        (
+            AnswerFormat::Form { .. } | AnswerFormat::Link { .. } | AnswerFormat::Other { .. },
+            Answer::HookOutput(output),
+        ) => wire::response(&request.wire_id, &output),
+        (AnswerFormat::Other { .. }, Answer::Deny { message, .. }) => {
+            let message = message.unwrap_or_else(|| "refused".to_owned());
+            wire::refusal(&request.wire_id, REFUSED, &message)
+        }
+        (AnswerFormat::Other { method }, Answer::Allow { .. } | Answer::Answers(_)) => {
             return invalid(&format!("{method} needs its result as hookOutput"));
         }
     };
-    Ok(Ready { line, refused_tool: None })
+    Ok(PreparedResponse { line, refused_tool: None })
 }
 
-struct Chosen {
+struct ChosenOption {
     /// `None` cancels the request.
     option: Option<String>,
     is_refusal: bool,
@@ -119,13 +127,13 @@ fn choose(
     options: &[RequestOption<'static>],
     answer: Answer,
     agent: &str,
-) -> Result<Chosen, GatewayError> {
+) -> Result<ChosenOption, GatewayError> {
     use RequestOptionKind::{AllowAlways, AllowOnce, RejectAlways, RejectOnce, Unknown};
     let of_kind = |wanted| {
         options.iter().find(|option| option.kind == wanted).map(|option| option.id.to_string())
     };
     let unsupported = |what: &str| Err(GatewayError::unsupported(agent, what));
-    let allowed = |option| Ok(Chosen { option: Some(option), is_refusal: false });
+    let allowed = |option| Ok(ChosenOption { option: Some(option), is_refusal: false });
     match answer {
         Answer::Allow { updated_input: Some(_), .. } => unsupported("updatedInput"),
         Answer::Allow { updated_permissions: Some(_), .. } => unsupported("updatedPermissions"),
@@ -136,7 +144,7 @@ fn choose(
         // Denying always works: a cancelled request does not run.
         Answer::Deny { interrupt, .. } => {
             let option = of_kind(RejectOnce).filter(|_| !interrupt);
-            Ok(Chosen { option, is_refusal: true })
+            Ok(ChosenOption { option, is_refusal: true })
         }
         Answer::HookOutput(output) => {
             #[derive(Deserialize)]
@@ -148,10 +156,12 @@ fn choose(
             let chosen = wanted.and_then(|id| options.iter().find(|option| option.id == *id));
             match chosen.map(|option| (option.id.to_string(), option.kind)) {
                 Some((option, AllowOnce)) => allowed(option),
-                Some((option, RejectOnce)) => Ok(Chosen { option: Some(option), is_refusal: true }),
+                Some((option, RejectOnce)) => {
+                    Ok(ChosenOption { option: Some(option), is_refusal: true })
+                }
                 // An answer that denies is never refused.
                 Some((_, RejectAlways)) => {
-                    Ok(Chosen { option: of_kind(RejectOnce), is_refusal: true })
+                    Ok(ChosenOption { option: of_kind(RejectOnce), is_refusal: true })
                 }
                 Some((option, AllowAlways | Unknown)) => unsupported(&format!(
                     "the option {option}, which may apply beyond this call; answer with behavior \
@@ -164,31 +174,31 @@ fn choose(
     }
 }
 
-fn cancelled(asked: &Asked) -> String {
-    match &asked.what {
-        What::Permission { .. } => {
+fn cancelled(request: &PendingRequest) -> String {
+    match &request.format {
+        AnswerFormat::Permission { .. } => {
             let outcome = json!({ "outcome": { "outcome": "cancelled" } });
-            wire::response(&asked.wire_id, &outcome)
+            wire::response(&request.wire_id, &outcome)
         }
-        What::Form { .. } | What::Link { .. } => {
-            wire::response(&asked.wire_id, &json!({ "action": "cancel" }))
+        AnswerFormat::Form { .. } | AnswerFormat::Link { .. } => {
+            wire::response(&request.wire_id, &json!({ "action": "cancel" }))
         }
-        What::Other { .. } => wire::refusal(&asked.wire_id, REFUSED, "interrupted"),
+        AnswerFormat::Other { .. } => wire::refusal(&request.wire_id, REFUSED, "interrupted"),
     }
 }
 
-fn accept(asked: &Asked, content: &Json<'_>) -> String {
+fn accept(request: &PendingRequest, content: &Json<'_>) -> String {
     #[derive(serde::Serialize)]
     struct Accept<'a> {
         action: &'static str,
         content: &'a Json<'a>,
     }
-    wire::response(&asked.wire_id, &Accept { action: "accept", content })
+    wire::response(&request.wire_id, &Accept { action: "accept", content })
 }
 
 /// The form's content. Text is converted to the field's type.
 fn content(
-    fields: &[Field],
+    fields: &[FormField],
     answers: &BTreeMap<String, Json<'static>>,
 ) -> Result<BTreeMap<String, Json<'static>>, GatewayError> {
     let mut content = BTreeMap::new();

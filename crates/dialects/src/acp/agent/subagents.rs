@@ -9,14 +9,14 @@ use serde::Deserialize;
 
 use super::super::wire::ToolCall;
 use super::Translator;
-use super::requests::What;
+use super::requests::AnswerFormat;
 use crate::tape::{Agent, Out};
 
 const AGENT_LIMIT: usize = 256;
 
 /// Subagents that were reported, and calls whose subagent is yet to be reported.
 #[derive(Debug, Default)]
-pub(super) struct Agents {
+pub(super) struct SubAgents {
     all: Vec<SubAgent>,
     /// Calls that run a subagent and may not be fully described yet.
     waiting: Vec<String>,
@@ -33,14 +33,14 @@ struct SubAgent {
 
 /// What is reported about a subagent before its call ends.
 #[derive(Debug, Default)]
-pub(super) struct Spawned {
+pub(super) struct SpawnReport {
     native_id: Option<String>,
     tokens: Option<u64>,
     duration_ms: Option<u64>,
     in_background: bool,
 }
 
-impl Agents {
+impl SubAgents {
     /// The call runs a subagent.
     pub(super) fn wait(&mut self, call: &str) {
         if self.waiting.len() < AGENT_LIMIT {
@@ -53,7 +53,7 @@ impl Agents {
         Some(Agent::sub(agent.id.clone(), agent.parent.clone()))
     }
 
-    fn take_waiting(&mut self, call: &str) -> bool {
+    fn remove_waiting(&mut self, call: &str) -> bool {
         let at = self.waiting.iter().position(|waiting| waiting == call);
         at.map(|at| self.waiting.remove(at)).is_some()
     }
@@ -73,7 +73,7 @@ impl Translator {
             return agent;
         }
         let parent = self.owner(Some(id));
-        self.tell_spawned(id, &parent.id.to_string(), AgentSpawned::default(), out);
+        self.report_spawned(id, &parent.id.to_string(), AgentSpawned::default(), out);
         Agent::sub(id.to_owned(), parent.id)
     }
 
@@ -95,9 +95,11 @@ impl Translator {
         let asked: Vec<&String> = self
             .ledger
             .requests()
-            .filter_map(|request| match &request.memo.what {
-                What::Permission { tool, .. } => tool.as_ref(),
-                What::Form { .. } | What::Link { .. } | What::Other { .. } => None,
+            .filter_map(|request| match &request.memo.format {
+                AnswerFormat::Permission { tool, .. } => tool.as_ref(),
+                AnswerFormat::Form { .. }
+                | AnswerFormat::Link { .. }
+                | AnswerFormat::Other { .. } => None,
             })
             .collect();
         let is_due = |call: &&String| Some(call.as_str()) != but && !asked.contains(call);
@@ -114,7 +116,7 @@ impl Translator {
             prompt: Option<String>,
             run_in_background: Option<bool>,
         }
-        if !self.agents.take_waiting(call) {
+        if !self.agents.remove_waiting(call) {
             return;
         }
         let Some(tool) = self.ledger.tool(call) else { return };
@@ -129,10 +131,10 @@ impl Translator {
             native_id: None,
             background: input.run_in_background,
         };
-        self.tell_spawned(call, &parent, spawned, out);
+        self.report_spawned(call, &parent, spawned, out);
     }
 
-    fn tell_spawned(
+    fn report_spawned(
         &mut self,
         id: &str,
         parent: &str,
@@ -153,15 +155,15 @@ impl Translator {
     }
 
     /// Records what an update of the call says about its subagent.
-    pub(super) fn learn(&mut self, id: &str, call: &ToolCall<'_>) {
+    pub(super) fn update_spawn(&mut self, id: &str, call: &ToolCall<'_>) {
         let claude = call.meta.as_ref().and_then(|meta| meta.claude.as_ref());
         let Some(response) = claude.and_then(|claude| claude.response.as_ref()) else { return };
         let tool = self.ledger.tool(id).and_then(|tool| tool.memo.spawns.as_mut());
-        if let Some(told) = tool {
-            told.native_id = response.agent_id.as_deref().map(str::to_owned);
-            told.tokens = response.total_tokens;
-            told.duration_ms = response.duration_ms;
-            told.in_background = response.status.as_deref() == Some("async_launched");
+        if let Some(report) = tool {
+            report.native_id = response.agent_id.as_deref().map(str::to_owned);
+            report.tokens = response.total_tokens;
+            report.duration_ms = response.duration_ms;
+            report.in_background = response.status.as_deref() == Some("async_launched");
         }
     }
 
@@ -169,12 +171,12 @@ impl Translator {
     pub(super) fn spawn_result(
         &mut self,
         id: &str,
-        told: Spawned,
+        report: SpawnReport,
         is_well: bool,
         text: &str,
         out: &mut Out<'_>,
     ) {
-        if told.in_background && is_well {
+        if report.in_background && is_well {
             let agent = self.agents.all.iter_mut().find(|agent| agent.id == id);
             agent.into_iter().for_each(|agent| agent.in_background = true);
             return;
@@ -184,16 +186,16 @@ impl Translator {
         let finished = AgentFinished {
             outcome,
             result: (!text.is_empty()).then(|| Text::from(text)),
-            native_id: told.native_id.map(Text::from),
-            usage: told.tokens.map(usage),
-            duration_ms: told.duration_ms,
+            native_id: report.native_id.map(Text::from),
+            usage: report.tokens.map(usage),
+            duration_ms: report.duration_ms,
         };
         self.finish_agent(id, finished, out);
     }
 
     /// The call did not run, or was cut off, and its subagent with it.
     pub(super) fn cut_agent(&mut self, id: &str, out: &mut Out<'_>) {
-        self.agents.take_waiting(id);
+        self.agents.remove_waiting(id);
         let finished = AgentFinished {
             outcome: AgentOutcome::Cancelled,
             result: None,

@@ -6,56 +6,58 @@ use agentwire_protocol::event::{
 };
 use agentwire_protocol::{Json, Text};
 
-use super::super::own;
+use super::super::quirks;
 use super::super::wire::{self, ToolCall};
 use super::Translator;
-use super::call_effects::Deed;
-use super::content::{Edit, KEPT_BYTES, Shown, arguments, changed, kept, look, shown};
-use super::subagents::Spawned;
-use crate::block_text::Said;
+use super::call_effects::CallEffects;
+use super::subagents::SpawnReport;
+use super::tool_content::{
+    FileEdit, TEXT_LIMIT, ToolContent, arguments, bounded, changed, read_content, read_content_with,
+};
 use crate::json::Value;
 use crate::ledger::OpenTool;
+use crate::sent_text::SentText;
 use crate::tape::{Ending, Out};
 
 /// How many calls may wait for their arguments.
-const HELD_LIMIT: usize = 64;
+const WAITING_LIMIT: usize = 64;
 
 /// The state of an open call.
 #[derive(Debug, Default)]
-pub(super) struct Tool {
+pub(super) struct ToolState {
     pub(super) name: String,
     /// The name is the agent's own, not the title, which the model may have written.
     pub(super) is_named: bool,
     pub(super) title: String,
     pub(super) input: Option<Json<'static>>,
     pub(super) server: Option<String>,
-    pub(super) deed: Deed,
+    pub(super) effects: CallEffects,
     /// The output so far; an update repeats it and adds to it.
-    output: Said,
+    output: SentText,
     /// The changes it is about to make, or has made.
-    edits: Vec<Edit>,
+    edits: Vec<FileEdit>,
     /// Set if the call runs a subagent: what is reported about it.
-    pub(super) spawns: Option<Spawned>,
+    pub(super) spawns: Option<SpawnReport>,
 }
 
 /// What is known about a call before it starts.
 #[derive(Default)]
-struct Beginning {
+struct CallDetails {
     title: Option<String>,
     name: Option<String>,
     kind: Option<String>,
     input: Option<Json<'static>>,
-    deed: Deed,
-    shown: Shown,
+    effects: CallEffects,
+    content: ToolContent,
     spawned_by: Option<String>,
     spawns: bool,
     runs: bool,
 }
 
 /// A call that waits for its arguments.
-pub(super) struct Held {
+pub(super) struct WaitingCall {
     id: String,
-    begun: Beginning,
+    details: CallDetails,
 }
 
 impl Translator {
@@ -71,25 +73,25 @@ impl Translator {
         }
         let is_told = self.block.is_some() || (out.is_recording() && !self.ledger.turn_is_open());
         self.in_turn(out);
-        if self.hold(&id, call, is_first, out) {
+        if self.wait_for_arguments(&id, call, is_first, out) {
             if !is_told {
                 out.emit(Other::named("toolCallPending"));
             }
             return;
         }
-        let was_held = self.held.iter().any(|held| held.id == *id);
+        let was_waiting = self.waiting_calls.iter().any(|call| call.id == *id);
         let is_new = self.start_tool(&id, call, out);
-        self.learn(&id, call);
+        self.update_spawn(&id, call);
         self.ask_again(&id, out);
         if matches!(call.status.as_deref(), Some("in_progress" | "completed")) {
             self.runs(&id, out);
         }
         match call.status.as_deref() {
             Some("completed") => self.finish_tool(&id, call, true, out),
-            Some("failed") if is_new && !was_held && self.has(|own| own.hides_refused) => {
+            Some("failed") if is_new && !was_waiting && self.has(|quirks| quirks.hides_refused) => {
                 // The arguments were wrong: Gemini does not report the call before that (fixture
                 // real-bad-args).
-                let error = shown(call.content).text;
+                let error = read_content(call.content).text;
                 self.fail_tool(&id, ToolFailure::Invalid, &error, out);
             }
             Some("failed") => self.finish_tool(&id, call, false, out),
@@ -100,8 +102,15 @@ impl Translator {
     /// An agent may report a call as soon as the model starts it, and its arguments only with the next
     /// update (fixture edge-late-arguments). Such a call is held until then, or until something arrives
     /// that comes after it. Returns `true` if it is held now.
-    fn hold(&mut self, id: &str, call: &ToolCall<'_>, is_first: bool, out: &mut Out<'_>) -> bool {
-        let is_known = self.ledger.tool(id).is_some() || self.held.iter().any(|held| held.id == id);
+    fn wait_for_arguments(
+        &mut self,
+        id: &str,
+        call: &ToolCall<'_>,
+        is_first: bool,
+        out: &mut Out<'_>,
+    ) -> bool {
+        let is_known =
+            self.ledger.tool(id).is_some() || self.waiting_calls.iter().any(|call| call.id == id);
         let is_pending = match call.status.as_deref() {
             Some(status) => status == "pending",
             // A `tool_call` without a status is `pending`.
@@ -111,23 +120,23 @@ impl Translator {
         if is_known || !is_pending || has_input {
             return false;
         }
-        let begun = Beginning::of(id, call);
-        if begun.shown.text.len() > KEPT_BYTES {
+        let details = CallDetails::of(id, call);
+        if details.content.text.len() > TEXT_LIMIT {
             return false;
         }
         self.close_block(out);
-        if self.held.len() >= HELD_LIMIT {
-            self.start_held(out);
+        if self.waiting_calls.len() >= WAITING_LIMIT {
+            self.start_waiting(out);
         }
-        self.held.push(Held { id: id.to_owned(), begun });
+        self.waiting_calls.push(WaitingCall { id: id.to_owned(), details });
         true
     }
 
     /// Starts the held calls, because nothing more can be waited for.
-    pub(super) fn start_held(&mut self, out: &mut Out<'_>) {
-        for Held { id, mut begun } in std::mem::take(&mut self.held) {
-            self.start(&id, &mut begun, out);
-            self.describe(&id, begun.shown, out);
+    pub(super) fn start_waiting(&mut self, out: &mut Out<'_>) {
+        for WaitingCall { id, mut details } in std::mem::take(&mut self.waiting_calls) {
+            self.start(&id, &mut details, out);
+            self.describe(&id, details.content, out);
         }
     }
 
@@ -136,11 +145,11 @@ impl Translator {
     pub(super) fn start_tool(&mut self, id: &str, call: &ToolCall<'_>, out: &mut Out<'_>) -> bool {
         if let Some(tool) = self.ledger.tool(id) {
             let tool = &mut tool.memo;
-            tool.deed.learn(call, name_in_id(id));
+            tool.effects.update(call, name_in_id(id));
             if let Some(input) = call.raw_input.filter(|input| input.is_object()) {
                 tool.input = Some(input.json().into_owned());
-            } else if tool.input.is_none() || tool.deed.shows_changes() {
-                let edits = kept(look(call.content, false).edits);
+            } else if tool.input.is_none() || tool.effects.shows_changes() {
+                let edits = bounded(read_content_with(call.content, false).edits);
                 // The latest content is what the call would do.
                 if !edits.is_empty() || tool.input.is_none() {
                     tool.input = arguments(&edits);
@@ -148,36 +157,36 @@ impl Translator {
             }
             return false;
         }
-        let Some(at) = self.held.iter().position(|held| held.id == id) else {
-            let mut begun = Beginning::of(id, call);
-            self.start(id, &mut begun, out);
+        let Some(at) = self.waiting_calls.iter().position(|call| call.id == id) else {
+            let mut details = CallDetails::of(id, call);
+            self.start(id, &mut details, out);
             return true;
         };
-        let mut begun = self.held.remove(at).begun;
-        begun.add(id, call);
-        self.start(id, &mut begun, out);
-        self.describe(id, begun.shown, out)
+        let mut details = self.waiting_calls.remove(at).details;
+        details.add(id, call);
+        self.start(id, &mut details, out);
+        self.describe(id, details.content, out)
     }
 
-    fn start(&mut self, id: &str, begun: &mut Beginning, out: &mut Out<'_>) {
-        let mut deed = std::mem::take(&mut begun.deed);
-        let Beginning { title, input, .. } = &*begun;
+    fn start(&mut self, id: &str, details: &mut CallDetails, out: &mut Out<'_>) {
+        let mut effects = std::mem::take(&mut details.effects);
+        let CallDetails { title, input, .. } = &*details;
         self.close_block(out);
         self.has_output = true;
-        let named = begun.name.as_deref().or_else(|| name_in_id(id));
+        let named = details.name.as_deref().or_else(|| name_in_id(id));
         let mcp = title.as_deref().zip(named).and_then(|(title, name)| mcp_names(title, name));
         let server = mcp.map(|(server, _)| Text::from(server));
         let name = mcp.map(|(_, tool)| tool).or(named).or(title.as_deref()).unwrap_or("tool");
         let input = match input {
             Some(input) => Some(input.clone()),
             // Gemini shows the arguments of an MCP tool as text (fixture real-mcp-stdio).
-            None if server.is_some() => object_in(&begun.shown.text),
-            None => arguments(&begun.shown.edits),
+            None if server.is_some() => object_in(&details.content.text),
+            None => arguments(&details.content.edits),
         };
-        let spawns = begun.spawns || self.has(|own| named == Some(own.spawn_tool));
-        let kind = if spawns { ToolKind::Agent } else { kind(begun.kind.as_deref(), named) };
-        deed.told = kind;
-        let agent = &self.speaker(begun.spawned_by.as_deref(), out);
+        let spawns = details.spawns || self.has(|quirks| named == Some(quirks.spawn_tool));
+        let kind = if spawns { ToolKind::Agent } else { kind(details.kind.as_deref(), named) };
+        effects.reported_kind = kind;
+        let agent = &self.speaker(details.spawned_by.as_deref(), out);
         let started = ToolStarted {
             tool_id: Text::from(id),
             tool_name: Text::from(name),
@@ -188,22 +197,22 @@ impl Translator {
         };
         out.emit_as(agent, started);
         let title = title.clone().unwrap_or_default();
-        let told = spawns.then(Spawned::default);
-        let memo = Tool {
+        let report = spawns.then(SpawnReport::default);
+        let memo = ToolState {
             name: name.to_owned(),
             is_named: named.is_some(),
             title,
             input,
             server: server.map(|server| server.to_string()),
-            deed,
-            spawns: told,
-            ..Tool::default()
+            effects,
+            spawns: report,
+            ..ToolState::default()
         };
         self.ledger.open_tool(id, agent, memo);
         self.started_tools.add(id);
         if spawns {
             self.agents.wait(id);
-            if begun.runs {
+            if details.runs {
                 self.spawn(id, out);
             }
         }
@@ -211,13 +220,13 @@ impl Translator {
 
     /// The first content of a call describes it; what follows is its output. Returns `true` if there was
     /// none.
-    fn describe(&mut self, id: &str, shown: Shown, out: &mut Out<'_>) -> bool {
+    fn describe(&mut self, id: &str, content: ToolContent, out: &mut Out<'_>) -> bool {
         let Some(tool) = self.ledger.tool(id) else { return true };
-        let is_nothing = !shown.has_more && shown.edits.is_empty();
-        tool.memo.edits = kept(shown.edits);
-        let is_input = tool.memo.input.as_ref().is_some_and(|input| input.get() == shown.text);
-        let text = (!shown.text.is_empty() && !is_input).then_some(shown.text);
-        if let Some(message) = shown.terminal.or(text) {
+        let is_nothing = !content.has_more && content.edits.is_empty();
+        tool.memo.edits = bounded(content.edits);
+        let is_input = tool.memo.input.as_ref().is_some_and(|input| input.get() == content.text);
+        let text = (!content.text.is_empty() && !is_input).then_some(content.text);
+        if let Some(message) = content.terminal.or(text) {
             out.emit_as(&tool.agent(), progress(id, None, Some(Text::from(message))));
         }
         is_nothing
@@ -237,7 +246,7 @@ impl Translator {
     ) {
         if is_new {
             if call.content.is_some() {
-                self.describe(id, shown(call.content), out);
+                self.describe(id, read_content(call.content), out);
             }
             return;
         }
@@ -249,11 +258,11 @@ impl Translator {
         }
         let mut output = None;
         if call.content.is_some() {
-            let shown = shown(call.content);
-            tool.edits = kept(shown.edits);
-            message = message.or_else(|| shown.terminal.map(Text::from));
-            let piece = tool.output.rest_of(&shown.text).unwrap_or(&shown.text).to_owned();
-            tool.output = Said::of(&shown.text);
+            let content = read_content(call.content);
+            tool.edits = bounded(content.edits);
+            message = message.or_else(|| content.terminal.map(Text::from));
+            let piece = tool.output.rest_of(&content.text).unwrap_or(&content.text).to_owned();
+            tool.output = SentText::of(&content.text);
             output = (!piece.is_empty()).then(|| Text::from(piece));
         }
         if message.is_none() && output.is_none() {
@@ -275,9 +284,9 @@ impl Translator {
         self.spawn(id, out);
         let agent = &self.owner(Some(id));
         let Some(OpenTool { memo: tool, .. }) = self.ledger.close_tool(id) else { return };
-        let seen = look(call.content, !is_well || tool.spawns.is_some());
-        if let Some(told) = tool.spawns {
-            self.spawn_result(id, told, is_well, &seen.text, out);
+        let seen = read_content_with(call.content, !is_well || tool.spawns.is_some());
+        if let Some(report) = tool.spawns {
+            self.spawn_result(id, report, is_well, &seen.text, out);
         }
         let edits = if call.content.is_some() { seen.edits } else { tool.edits };
         let content = call.content.filter(|_| seen.has_more).map(Value::json);
@@ -328,18 +337,18 @@ impl Translator {
     }
 }
 
-impl Beginning {
+impl CallDetails {
     fn of(id: &str, call: &ToolCall<'_>) -> Self {
-        let mut shown = shown(call.content);
-        shown.edits = kept(shown.edits);
-        let mut begun = Self { shown, ..Self::default() };
-        begun.add(id, call);
-        begun
+        let mut content = read_content(call.content);
+        content.edits = bounded(content.edits);
+        let mut details = Self { content, ..Self::default() };
+        details.add(id, call);
+        details
     }
 
     /// A newer value wins.
     fn add(&mut self, id: &str, call: &ToolCall<'_>) {
-        self.deed.learn(call, name_in_id(id));
+        self.effects.update(call, name_in_id(id));
         let text = |text: &Option<Text<'_>>| text.as_ref().map(Text::to_string);
         self.title = text(&call.title).or(self.title.take());
         self.name = text(&call.name).or(self.name.take());
@@ -391,6 +400,6 @@ pub(super) fn kind(kind: Option<&str>, name: Option<&str>) -> ToolKind {
     if name.is_some_and(|name| name.starts_with("mcp_")) {
         return ToolKind::Mcp;
     }
-    let said = kind.and_then(wire::kind);
-    said.or_else(|| name.map(own::tool_kind)).unwrap_or_default()
+    let reported = kind.and_then(wire::kind);
+    reported.or_else(|| name.map(quirks::tool_kind)).unwrap_or_default()
 }

@@ -8,18 +8,18 @@ use agentwire_protocol::usage::ModelUsage;
 use agentwire_protocol::{ErrorCode, GatewayError, Prompt, Text, TokenUsage};
 use serde_json::json;
 
-use super::super::wire::{self, Failure, Prompted, Quota, Tokens};
-use super::opening::Stage;
-use super::{Sent, Translator, words};
-use crate::agent::tell_cancelled;
+use super::super::wire::{self, Failure, PromptResult, Quota, Tokens};
+use super::handshake::Stage;
+use super::{SentRequest, Translator, message_and_code};
+use crate::agent::report_cancelled;
 use crate::json::Value;
-use crate::ledger::{Work, completed_turn, failed_turn};
+use crate::ledger::{TurnInput, completed_turn, failed_turn};
 use crate::tape::{Agent, Out};
 
 /// How many bytes of prompts may wait.
 const QUEUE_LIMIT: usize = 64 << 20;
 
-pub(super) struct Block {
+pub(super) struct OpenBlock {
     pub(super) agent: Agent<'static>,
     pub(super) is_thought: bool,
     pub(super) message_id: Option<String>,
@@ -37,7 +37,7 @@ impl Translator {
             return Err(error.clone());
         }
         let is_known = !matches!(self.stage, Stage::Starting);
-        if is_known && !prompt.images.is_empty() && !self.takes_images() {
+        if is_known && !prompt.images.is_empty() && !self.accepts_images() {
             return Err(GatewayError::unsupported(self.name(), "images in a prompt"));
         }
         let waiting: usize = self.queue.iter().chain([prompt]).map(size).sum();
@@ -54,7 +54,7 @@ impl Translator {
         Ok(())
     }
 
-    fn takes_images(&self) -> bool {
+    fn accepts_images(&self) -> bool {
         self.announces("promptCapabilities.image")
     }
 
@@ -70,10 +70,10 @@ impl Translator {
                 prompt.text.insert_str(0, &preface);
             }
             self.advance(out);
-            self.ledger.start_turn(out, Some(Work::from(&prompt)), TurnOrigin::Prompt);
-            let sent = if prompt.images.is_empty() || self.takes_images() {
+            self.ledger.start_turn(out, Some(TurnInput::from(&prompt)), TurnOrigin::Prompt);
+            let sent = if prompt.images.is_empty() || self.accepts_images() {
                 let params = json!({ "sessionId": self.session, "prompt": content(&prompt) });
-                self.send("session/prompt", &params, Sent::Prompt, out)
+                self.send("session/prompt", &params, SentRequest::Prompt, out)
             } else {
                 Err(GatewayError::unsupported(self.name(), "images in a prompt"))
             };
@@ -104,7 +104,7 @@ impl Translator {
         out: &mut Out<'_>,
     ) {
         for prompt in std::mem::take(&mut self.queue) {
-            self.ledger.start_turn(out, Some(Work::from(&prompt)), TurnOrigin::Prompt);
+            self.ledger.start_turn(out, Some(TurnInput::from(&prompt)), TurnOrigin::Prompt);
             let error_type = error_type.map(Text::from);
             let failed = TurnFailed { error_type, ..failed_turn(reason, Text::from(error)) };
             self.ledger.fail_turn_with(out, failed);
@@ -113,7 +113,7 @@ impl Translator {
 
     pub(super) fn cancel_queue(&mut self, out: &mut Out<'_>) {
         for prompt in std::mem::take(&mut self.queue) {
-            prompt.message_id.iter().for_each(|id| tell_cancelled(id, out));
+            prompt.message_id.iter().for_each(|id| report_cancelled(id, out));
         }
     }
 
@@ -130,7 +130,7 @@ impl Translator {
             // The result does not name its session: it belongs to the one that spoke last.
             return out.emit(Other::named("otherSession"));
         }
-        let read: Prompted<'_> = result.and_then(Value::to).unwrap_or_default();
+        let read: PromptResult<'_> = result.and_then(Value::to).unwrap_or_default();
         let quota = read.meta.and_then(|meta| meta.read::<Quota<'_>>("quota"));
         let models = quota.as_ref().and_then(|quota| quota.models.as_deref()).unwrap_or_default();
         let models: Vec<_> = models.iter().filter_map(model_usage).collect();
@@ -178,7 +178,7 @@ impl Translator {
 
     pub(super) fn fail_prompt(&mut self, failure: &Failure<'_>, out: &mut Out<'_>) {
         const REQUEST_CANCELLED: i64 = -32800;
-        let (error, error_type) = words(failure);
+        let (error, error_type) = message_and_code(failure);
         if let Some(data) = failure.data {
             data.carried();
         }
@@ -234,7 +234,7 @@ impl Translator {
         chunk(&agent, is_thought, content, false, message_id, out);
         if !same {
             let message_id = message_id.map(str::to_owned);
-            self.block = Some(Block { agent, is_thought, message_id });
+            self.block = Some(OpenBlock { agent, is_thought, message_id });
         }
     }
 
@@ -242,7 +242,7 @@ impl Translator {
     /// comes after them.
     pub(super) fn advance(&mut self, out: &mut Out<'_>) {
         self.close_block(out);
-        self.start_held(out);
+        self.start_waiting(out);
     }
 
     pub(super) fn close_block(&mut self, out: &mut Out<'_>) {

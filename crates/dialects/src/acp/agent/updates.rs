@@ -97,12 +97,13 @@ impl Translator {
         if text.is_some_and(|text| !text.is_string()) {
             return;
         }
-        let mode =
-            text.filter(|_| self.has(|own| own.says_modes) && !is_thought).and_then(mode_update);
+        let mode = text
+            .filter(|_| self.has(|quirks| quirks.says_modes) && !is_thought)
+            .and_then(mode_update);
         if let Some(mode) = mode.filter(|mode| self.mode.ids.iter().any(|id| id == mode)) {
             return self.mode_changed(&mode, out);
         }
-        if self.has(|own| own.hides_refused) {
+        if self.has(|quirks| quirks.hides_refused) {
             // Gemini runs calls one after another and reports nothing about a refused one (fixture
             // real-shell-reject): if it continues, an open request was refused.
             self.settle_passed_over(out);
@@ -159,7 +160,7 @@ impl Translator {
                 .message(Text::from("availableCommands"))
                 .details(commands.json()),
         );
-        if self.has(|own| own.replays_late) && self.session.is_some() {
+        if self.has(|quirks| quirks.replays_late) && self.session.is_some() {
             self.replaying = false;
             self.pump(out);
         }

@@ -48,7 +48,7 @@ const FILES_LIMIT: usize = 4096;
 
 /// The files that an input names.
 #[derive(Debug, Default)]
-pub(super) struct Named {
+pub(super) struct NamedFiles {
     /// Every file that it may name.
     pub(super) files: Vec<String>,
     /// Those in fields that are known to hold a path.
@@ -61,13 +61,13 @@ pub(super) struct Named {
 }
 
 #[derive(Clone, Copy)]
-struct At<'f> {
+struct FieldPosition<'f> {
     name: &'f str,
     /// It is inside a field that may hold paths.
     in_path: bool,
 }
 
-impl Named {
+impl NamedFiles {
     /// The files that the input of a call of that class names.
     pub(super) fn of(class: Class, fields: &Fields) -> Self {
         let mut named = Self::default();
@@ -80,7 +80,7 @@ impl Named {
     /// The files that an input without fields may name: any text may be a path.
     pub(super) fn anywhere(class: Class, value: &Value) -> Self {
         let mut named = Self::default();
-        named.look(class, At { name: "", in_path: true }, value);
+        named.collect(class, FieldPosition { name: "", in_path: true }, value);
         Self { is_unclear: true, ..named }
     }
 
@@ -89,12 +89,12 @@ impl Named {
         self.files.is_empty() && !self.is_unclear
     }
 
-    fn look(&mut self, class: Class, at: At<'_>, value: &Value) {
+    fn collect(&mut self, class: Class, at: FieldPosition<'_>, value: &Value) {
         match value {
             Value::Null => {}
             Value::Bool(_) | Value::Number(_) => self.is_unclear |= speaks_of_path(at.name),
             Value::String(text) => self.read(class, at, text),
-            Value::Array(items) => items.iter().for_each(|item| self.look(class, at, item)),
+            Value::Array(items) => items.iter().for_each(|item| self.collect(class, at, item)),
             Value::Object(fields) => {
                 self.is_unclear |= PATH.contains(&at.name);
                 self.look_in(class, at.in_path || speaks_of_path(at.name), fields);
@@ -109,11 +109,11 @@ impl Named {
                 self.add(name, false);
             }
             self.is_unclear |= name.split_whitespace().any(has_path);
-            self.look(class, At { name, in_path }, value);
+            self.collect(class, FieldPosition { name, in_path }, value);
         }
     }
 
-    fn read(&mut self, class: Class, at: At<'_>, text: &str) {
+    fn read(&mut self, class: Class, at: FieldPosition<'_>, text: &str) {
         let is_word = !text.trim().contains(char::is_whitespace);
         if is_text(at.name) {
             let is_content = class == Class::Edit && !at.in_path && is_one(TEXT, at.name);

@@ -10,7 +10,7 @@ use agentwire_protocol::{Json, RequestId, SessionId, Settlement, Text};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::backend::wire::{Code, Failure, refuse, say};
+use crate::backend::wire::{Code, Failure, refuse, send};
 use crate::claude::permission;
 use crate::front::Outbox;
 use crate::hooks;
@@ -31,16 +31,16 @@ pub(super) struct Callbacks {
 struct Callback {
     session: SessionId,
     request: RequestId,
-    form: Form,
+    form: AnswerForm,
     /// Not sent yet: a rule may settle the request before the client sees it.
-    untold: Option<Payload>,
+    unsent: Option<Payload>,
     /// An answer was sent to the session and is not confirmed yet.
     is_answered: bool,
 }
 
 /// The form of the answer.
 #[derive(Debug)]
-enum Form {
+enum AnswerForm {
     /// A decision on a tool, with the input that was shown. `is_native`: the agent speaks Claude's dialect.
     Tool {
         name: String,
@@ -132,7 +132,7 @@ impl Decision {
     }
 }
 
-pub(super) struct Answered {
+pub(super) struct CallbackAnswer {
     pub(super) number: u64,
     pub(super) session: SessionId,
     pub(super) settlement: Settlement,
@@ -154,13 +154,13 @@ impl Callbacks {
             RequestKind::Permission => tool(request, shown, is_native),
             RequestKind::Question if is_native && is_asking => tool(request, shown, is_native),
             RequestKind::Question if !request.questions.is_empty() => questions(request),
-            RequestKind::Hook => (Form::Hook, hook(request)),
+            RequestKind::Hook => (AnswerForm::Hook, hook(request)),
             RequestKind::Question | RequestKind::Mcp | RequestKind::Other => return false,
         };
         self.last += 1;
         let session = session.clone();
-        let untold = Some(payload);
-        let callback = Callback { session, request: id, form, untold, is_answered: false };
+        let unsent = Some(payload);
+        let callback = Callback { session, request: id, form, unsent, is_answered: false };
         self.open.insert(self.last, callback);
         true
     }
@@ -169,8 +169,14 @@ impl Callbacks {
     pub(super) fn tell(&mut self, session: &SessionId, out: &mut Outbox) {
         let open = self.open.iter_mut().filter(|(_, callback)| callback.session == *session);
         for (number, callback) in open {
-            if let Some(payload) = callback.untold.take() {
-                say("callback.request", Some(&name(*number)), Some(session.as_str()), payload, out);
+            if let Some(payload) = callback.unsent.take() {
+                send(
+                    "callback.request",
+                    Some(&name(*number)),
+                    Some(session.as_str()),
+                    payload,
+                    out,
+                );
             }
         }
     }
@@ -187,7 +193,7 @@ impl Callbacks {
             |callback: &Callback| callback.session == *session && callback.request.as_str() == id;
         let found = self.open.iter().find(|(_, callback)| is_it(callback));
         let Some(number) = found.map(|(number, _)| *number) else { return };
-        let is_told = self.open.remove(&number).is_some_and(|callback| callback.untold.is_none());
+        let is_told = self.open.remove(&number).is_some_and(|callback| callback.unsent.is_none());
         let reason = settled.reason.as_ref().map(Text::decode).unwrap_or_default();
         let how = format!("{} by {}", settled.outcome.as_str(), settled.by.as_str());
         if is_told && settled.by == SettledBy::Gateway && reason.starts_with(UNANSWERED) {
@@ -217,7 +223,7 @@ impl Callbacks {
         id: &str,
         session: Option<&str>,
         payload: &BTreeMap<String, Json<'static>>,
-    ) -> Result<Answered, Failure> {
+    ) -> Result<CallbackAnswer, Failure> {
         let number = id.strip_prefix("cb-").and_then(|number| number.parse().ok());
         let number = number.filter(|number| name(*number) == id);
         let is_its = |callback: &&mut Callback| {
@@ -233,7 +239,7 @@ impl Callbacks {
         }
         let settlement = callback.form.settlement(&callback.request, payload)?;
         callback.is_answered = true;
-        Ok(Answered { number, session: callback.session.clone(), settlement })
+        Ok(CallbackAnswer { number, session: callback.session.clone(), settlement })
     }
 
     /// Why an answer came too late, if it did.
@@ -271,7 +277,7 @@ fn tool(
     request: RequestRaised<'static>,
     (name, input): (String, Json<'static>),
     is_native: bool,
-) -> (Form, Payload) {
+) -> (AnswerForm, Payload) {
     let rules = match is_native {
         true => request.suggestions,
         false if request.allow_is_once => None,
@@ -288,11 +294,11 @@ fn tool(
             blocked_path: request.blocked_path,
         },
     };
-    (Form::Tool { name, input, is_native }, payload)
+    (AnswerForm::Tool { name, input, is_native }, payload)
 }
 
 /// Questions as Claude asks them.
-fn questions(request: RequestRaised<'static>) -> (Form, Payload) {
+fn questions(request: RequestRaised<'static>) -> (AnswerForm, Payload) {
     let mut input: BTreeMap<String, Json<'static>> =
         permission::questions(&request.questions).read().unwrap_or_default();
     // Who asks, and why, in addition to the questions.
@@ -307,7 +313,7 @@ fn questions(request: RequestRaised<'static>) -> (Form, Payload) {
         tool_use_id: request.tool_use_id,
         reasons: Reasons::default(),
     };
-    (Form::Questions(permission::keys(&request.questions)), payload)
+    (AnswerForm::Questions(permission::keys(&request.questions)), payload)
 }
 
 fn hook(request: RequestRaised<'static>) -> Payload {
@@ -318,7 +324,7 @@ fn hook(request: RequestRaised<'static>) -> Payload {
     }
 }
 
-impl Form {
+impl AnswerForm {
     fn settlement(
         &self,
         request: &RequestId,

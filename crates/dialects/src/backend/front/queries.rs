@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::options::{count, permission_mode};
-use crate::backend::wire::say;
+use crate::backend::wire::send;
 use crate::front::Outbox;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -151,10 +151,10 @@ fn each(
 
 /// What a session's agent has reported about itself.
 #[derive(Debug, Default)]
-pub(super) struct Known(BTreeMap<&'static str, Json<'static>>);
+pub(super) struct ReportedInfo(BTreeMap<&'static str, Json<'static>>);
 
-impl Known {
-    pub(super) fn learn(&mut self, info: AgentInfo<'static>) {
+impl ReportedInfo {
+    pub(super) fn update_info(&mut self, info: AgentInfo<'static>) {
         let told = [
             (Method::SupportedModels, info.models),
             (Method::SupportedCommands, info.commands),
@@ -182,7 +182,7 @@ struct QueryResult<'r> {
     error: Option<&'r str>,
 }
 
-pub(super) fn say_result(
+pub(super) fn send_result(
     id: Option<&str>,
     session: &str,
     result: Result<Json<'static>, &str>,
@@ -194,5 +194,5 @@ pub(super) fn say_result(
             QueryResult { success: false, result: Json::trusted("null"), error: Some(error) }
         }
     };
-    say("query.result", id, Some(session), payload, out);
+    send("query.result", id, Some(session), payload, out);
 }

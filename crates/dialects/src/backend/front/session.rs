@@ -8,11 +8,11 @@ use agentwire_protocol::{
 
 use serde_json::json;
 
-use super::queries::{Known, Method, say_result};
-use super::{Asked, Backend};
-use crate::backend::wire::{Code, Empty, Failure, Wanted, refuse, say};
+use super::queries::{Method, ReportedInfo, send_result};
+use super::{Backend, PendingCall};
+use crate::backend::wire::{Code, Empty, Failure, RefusedAction, refuse, send};
 use crate::claude::render::{Options, Renderer};
-use crate::front::{Ask, Outbox};
+use crate::front::{GatewayCall, Outbox};
 
 /// How many operations may wait for a session that is being resumed.
 const WAITING_LIMIT: usize = 1024;
@@ -31,37 +31,37 @@ pub(super) struct Session {
     partial: bool,
     /// Whether prompts are sent back with their ids, which rewinding files needs.
     pub(super) replays: bool,
-    life: Life,
+    phase: SessionPhase,
     /// Operations that arrived while they could not be done.
-    waiting: VecDeque<(Option<String>, Op)>,
+    waiting: VecDeque<(Option<String>, SessionOp)>,
     /// The message ids of those who want it killed.
     killers: Vec<Option<String>>,
     /// The start of each of its frames.
     pub(super) head: String,
     pub(super) renderer: Renderer,
-    pub(super) known: Known,
+    pub(super) known: ReportedInfo,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Life {
+enum SessionPhase {
     Running,
     /// It accepts no more prompts; its last events have not arrived yet.
     Ending,
-    Over,
+    Ended,
     Resuming,
     Killed,
 }
 
 /// What a client wants of a session.
 #[derive(Clone, Debug)]
-pub(super) enum Op {
+pub(super) enum SessionOp {
     Send(Prompt),
     Interrupt,
     Kill,
     Query(Method, Vec<Json<'static>>),
 }
 
-impl Op {
+impl SessionOp {
     fn bytes(&self) -> usize {
         match self {
             Self::Send(prompt) => prompt.text.len(),
@@ -88,7 +88,7 @@ impl Session {
             carried: config.unkept(),
             partial,
             replays: config.enable_file_checkpointing == Some(true),
-            life: Life::Running,
+            phase: SessionPhase::Running,
             waiting: VecDeque::new(),
             killers: Vec::new(),
             head: format!(
@@ -96,11 +96,11 @@ impl Session {
                 Json::of(id).get()
             ),
             renderer: renderer(partial, agent),
-            known: Known::default(),
+            known: ReportedInfo::default(),
         }
     }
 
-    fn is_full(&self, op: &Op) -> bool {
+    fn is_full(&self, op: &SessionOp) -> bool {
         let bytes: usize = self.waiting.iter().map(|(_, op)| op.bytes()).sum();
         self.waiting.len() >= WAITING_LIMIT || bytes + op.bytes() > WAITING_BYTES
     }
@@ -116,11 +116,11 @@ impl Session {
             "uuid": uuid,
             "isReplay": true,
         });
-        say("sdk.message", None, Some(session.as_str()), message, out);
+        send("sdk.message", None, Some(session.as_str()), message, out);
     }
 
     /// Sends what the agent reported earlier if it cannot be asked now, else why the call failed.
-    fn say_known(
+    fn send_known(
         &self,
         session: &SessionId,
         id: Option<&str>,
@@ -129,7 +129,7 @@ impl Session {
         out: &mut Outbox,
     ) {
         let known = self.known.answer(method, error).map(|known| method.result(known));
-        say_result(id, session.as_str(), known.ok_or(error.message.as_str()), out);
+        send_result(id, session.as_str(), known.ok_or(error.message.as_str()), out);
     }
 
     /// A start that resumes the session. The log stores the rest of its config.
@@ -153,56 +153,62 @@ impl Backend {
         &mut self,
         session: &SessionId,
         id: Option<String>,
-        op: Op,
+        op: SessionOp,
         out: &mut Outbox,
     ) -> Result<(), Failure> {
         let state = self.find(session)?;
-        match (state.life, op) {
-            (Life::Running, op) => {
+        match (state.phase, op) {
+            (SessionPhase::Running, op) => {
                 let command = match op.command() {
                     Ok(command) => command,
                     Err(text) => {
-                        say_result(id.as_deref(), session.as_str(), Err(&text), out);
+                        send_result(id.as_deref(), session.as_str(), Err(&text), out);
                         return Ok(());
                     }
                 };
-                if let Op::Kill = op {
-                    state.life = Life::Killed;
+                if let SessionOp::Kill = op {
+                    state.phase = SessionPhase::Killed;
                     state.killers.push(id.clone());
                 }
                 let call = out.command(session, command);
-                self.calls.insert(call, Asked::Op { session: session.clone(), id, op });
+                self.calls.insert(call, PendingCall::Op { session: session.clone(), id, op });
             }
-            (Life::Ending | Life::Resuming, op) if state.is_full(&op) => {
+            (SessionPhase::Ending | SessionPhase::Resuming, op) if state.is_full(&op) => {
                 let text = "too much is waiting for the session; try again later";
                 return Err(Failure::new(Code::SdkError, text));
             }
-            (Life::Ending | Life::Resuming, op) => state.waiting.push_back((id, op)),
-            (Life::Killed, Op::Kill) => state.killers.push(id),
-            (Life::Killed, Op::Send(_) | Op::Interrupt | Op::Query(..)) => {
+            (SessionPhase::Ending | SessionPhase::Resuming, op) => {
+                state.waiting.push_back((id, op));
+            }
+            (SessionPhase::Killed, SessionOp::Kill) => state.killers.push(id),
+            (
+                SessionPhase::Killed,
+                SessionOp::Send(_) | SessionOp::Interrupt | SessionOp::Query(..),
+            ) => {
                 let text = format!("session {session} is being killed");
                 return Err(Failure::new(Code::SessionNotFound, text));
             }
-            (Life::Over, Op::Send(prompt)) => {
-                state.life = Life::Resuming;
+            (SessionPhase::Ended, SessionOp::Send(prompt)) => {
+                state.phase = SessionPhase::Resuming;
                 let new = state.resumed(session, prompt.clone());
-                let call = out.ask(Ask::Start(Box::new(new)));
+                let call = out.call(GatewayCall::Start(Box::new(new)));
                 self.over.retain(|over| over != session);
-                self.calls.insert(call, Asked::Resume { session: session.clone(), id, prompt });
+                self.calls
+                    .insert(call, PendingCall::Resume { session: session.clone(), id, prompt });
             }
-            (Life::Over, Op::Interrupt) => {
-                say("session.interrupted", id.as_deref(), Some(session.as_str()), Empty {}, out);
+            (SessionPhase::Ended, SessionOp::Interrupt) => {
+                send("session.interrupted", id.as_deref(), Some(session.as_str()), Empty {}, out);
             }
-            (Life::Over, Op::Kill) => {
+            (SessionPhase::Ended, SessionOp::Kill) => {
                 self.sessions.remove(session);
                 self.over.retain(|over| over != session);
-                say("session.killed", id.as_deref(), Some(session.as_str()), Empty {}, out);
+                send("session.killed", id.as_deref(), Some(session.as_str()), Empty {}, out);
             }
-            (Life::Over, Op::Query(method, _)) => {
+            (SessionPhase::Ended, SessionOp::Query(method, _)) => {
                 let text = "the agent is not running and has not reported this before; session.send resumes \
                             the session";
                 let error = GatewayError::new(ErrorCode::Conflict, text);
-                state.say_known(session, id.as_deref(), method, &error, out);
+                state.send_known(session, id.as_deref(), method, &error, out);
             }
         }
         Ok(())
@@ -212,15 +218,15 @@ impl Backend {
 impl Backend {
     pub(super) fn resumed(&mut self, session: &SessionId, out: &mut Outbox) {
         let Some(state) = self.sessions.get_mut(session) else { return };
-        state.life = Life::Running;
+        state.phase = SessionPhase::Running;
         self.catch_up(session, out);
     }
 
     /// The session has ended, or could not be resumed.
     pub(super) fn ended(&mut self, session: &SessionId, out: &mut Outbox) {
         let Some(state) = self.sessions.get_mut(session) else { return };
-        if state.life != Life::Killed {
-            state.life = Life::Over;
+        if state.phase != SessionPhase::Killed {
+            state.phase = SessionPhase::Ended;
             // A resumed session starts with a fresh renderer.
             state.renderer = renderer(state.partial, state.agent);
             self.over.push_back(session.clone());
@@ -234,7 +240,7 @@ impl Backend {
         let killers = std::mem::take(&mut state.killers);
         self.sessions.remove(session);
         for id in killers {
-            say("session.killed", id.as_deref(), Some(session.as_str()), Empty {}, out);
+            send("session.killed", id.as_deref(), Some(session.as_str()), Empty {}, out);
         }
     }
 
@@ -246,7 +252,7 @@ impl Backend {
         }
     }
 
-    fn try_to(&mut self, session: &SessionId, id: Option<&str>, op: Op, out: &mut Outbox) {
+    fn try_to(&mut self, session: &SessionId, id: Option<&str>, op: SessionOp, out: &mut Outbox) {
         if let Err(failure) = self.perform(session, id.map(str::to_owned), op, out) {
             refuse(id, Some(session.as_str()), &failure, out);
         }
@@ -257,7 +263,7 @@ impl Backend {
         &mut self,
         session: &SessionId,
         id: Option<&str>,
-        op: Op,
+        op: SessionOp,
         error: GatewayError,
         out: &mut Outbox,
     ) {
@@ -266,32 +272,32 @@ impl Backend {
         let state = self.sessions.get_mut(session);
         let name = Some(session.as_str());
         match op {
-            Op::Send(_) if is_over => {
-                if let Some(state) = state.filter(|state| state.life == Life::Running) {
-                    state.life = Life::Ending;
+            SessionOp::Send(_) if is_over => {
+                if let Some(state) = state.filter(|state| state.phase == SessionPhase::Running) {
+                    state.phase = SessionPhase::Ending;
                 }
                 self.try_to(session, id, op, out);
             }
-            Op::Interrupt if is_over => {
-                say("session.interrupted", id, name, Empty {}, out);
+            SessionOp::Interrupt if is_over => {
+                send("session.interrupted", id, name, Empty {}, out);
             }
-            Op::Kill if is_over => {}
-            Op::Kill => {
+            SessionOp::Kill if is_over => {}
+            SessionOp::Kill => {
                 let killers = state.map(|state| {
-                    state.life = Life::Running;
+                    state.phase = SessionPhase::Running;
                     std::mem::take(&mut state.killers)
                 });
-                let failure = Failure::of(Wanted::Turn, error);
+                let failure = Failure::of(RefusedAction::Turn, error);
                 for id in killers.into_iter().flatten() {
                     refuse(id.as_deref(), name, &failure, out);
                 }
             }
-            Op::Query(method, _) => match state {
-                Some(state) => state.say_known(session, id, method, &error, out),
-                None => say_result(id, session.as_str(), Err(&error.message), out),
+            SessionOp::Query(method, _) => match state {
+                Some(state) => state.send_known(session, id, method, &error, out),
+                None => send_result(id, session.as_str(), Err(&error.message), out),
             },
-            Op::Send(_) | Op::Interrupt => {
-                refuse(id, name, &Failure::of(Wanted::Turn, error), out);
+            SessionOp::Send(_) | SessionOp::Interrupt => {
+                refuse(id, name, &Failure::of(RefusedAction::Turn, error), out);
             }
         }
     }

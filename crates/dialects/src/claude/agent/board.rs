@@ -10,7 +10,7 @@ use agentwire_protocol::event::{
 };
 
 use super::Translator;
-use super::tools::{ToolCall, tool_kind};
+use super::tools::{ToolState, tool_kind};
 use crate::claude::wire::{BoardLine, BoardPayload};
 use crate::json::Value;
 use crate::tape::{Agent, Out};
@@ -128,11 +128,11 @@ impl Translator {
         let id = loop {
             self.board.calls += 1;
             let id = format!("tool_{}", self.board.calls);
-            if self.tell_of(&id) {
+            if self.mark_reported(&id) {
                 break id;
             }
         };
-        self.ledger.open_tool(&id, &Agent::main(), ToolCall::default());
+        self.ledger.open_tool(&id, &Agent::main(), ToolState::default());
         out.emit(ToolStarted {
             tool_id: Text::from(id.as_str()),
             tool_name: Text::from(tool),

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::Translator;
 use crate::claude::launch::initialize;
-use crate::claude::wire::{ControlResponse, Initialized, Response};
+use crate::claude::wire::{ControlResponse, InitializeResult, Response};
 use crate::json::Value;
 use crate::tape::Out;
 
@@ -16,7 +16,7 @@ use crate::tape::Out;
 const CALL_LIMIT: usize = 1024;
 
 /// Queries that are answered by a field of the reply to `initialize`.
-const GREETING: &[(&str, &str)] = &[
+const INITIALIZE_FIELDS: &[(&str, &str)] = &[
     ("supportedModels", "models"),
     ("supportedCommands", "commands"),
     ("supportedAgents", "agents"),
@@ -28,8 +28,8 @@ const GREETING: &[(&str, &str)] = &[
 const WHOLE: &str = "";
 
 /// The field of that reply that answers the query.
-pub(super) fn greeting_field(query: &str) -> Option<&'static str> {
-    GREETING.iter().find(|(name, _)| *name == query).map(|(_, field)| *field)
+pub(super) fn initialize_field(query: &str) -> Option<&'static str> {
+    INITIALIZE_FIELDS.iter().find(|(name, _)| *name == query).map(|(_, field)| *field)
 }
 
 /// Calls that wait for the agent's reply.
@@ -37,7 +37,7 @@ pub(super) fn greeting_field(query: &str) -> Option<&'static str> {
 pub(super) struct Calls {
     sent: u64,
     waiting: Vec<PendingCall>,
-    greeting: Greeting,
+    initialize_reply: InitializeReply,
 }
 
 #[derive(Debug, Default)]
@@ -55,7 +55,7 @@ struct PendingCall {
 
 /// The reply to `initialize`, and the calls that wait for it.
 #[derive(Debug, Default)]
-struct Greeting {
+struct InitializeReply {
     id: Option<String>,
     fields: BTreeMap<String, Json<'static>>,
     waiting: Vec<(Call, &'static str)>,
@@ -71,11 +71,12 @@ impl Calls {
     /// The process ended, so nobody will answer. `error` is what it reported.
     pub(super) fn fail_all(&mut self, error: Option<&str>, out: &mut Out<'_>) {
         // After the greeting, it is the error of some turn.
-        let error = error.filter(|_| self.greeting.fields.is_empty());
+        let error = error.filter(|_| self.initialize_reply.fields.is_empty());
         let calls = std::mem::take(&mut self.waiting).into_iter().filter_map(|one| one.call);
-        let greeted = std::mem::take(&mut self.greeting).waiting.into_iter().map(|(call, _)| call);
+        let reply_from_initialize =
+            std::mem::take(&mut self.initialize_reply).waiting.into_iter().map(|(call, _)| call);
         let mut failed = Vec::new();
-        for call in calls.chain(greeted) {
+        for call in calls.chain(reply_from_initialize) {
             if !failed.contains(&call) {
                 failed.push(call);
                 let message = error.unwrap_or("the agent ended before it answered");
@@ -172,24 +173,24 @@ impl Translator {
         }
         let request = &request;
         write_line(&ControlRequest { kind: "control_request", request_id: &id, request }, out);
-        self.calls.greeting.id = Some(id);
+        self.calls.initialize_reply.id = Some(id);
     }
 
     /// Answers the call from the reply to `initialize`, now or when it arrives.
-    pub(super) fn greeted(
+    pub(super) fn reply_from_initialize(
         &mut self,
         call: Call,
         field: &'static str,
         out: &mut Out<'_>,
     ) -> Result<(), GatewayError> {
-        let greeting = &mut self.calls.greeting;
-        if !greeting.fields.is_empty() {
-            out.reply(call, Ok(greeted_field(&greeting.fields, field)));
-        } else if greeting.waiting.len() >= CALL_LIMIT {
+        let initialize_reply = &mut self.calls.initialize_reply;
+        if !initialize_reply.fields.is_empty() {
+            out.reply(call, Ok(field_of_reply(&initialize_reply.fields, field)));
+        } else if initialize_reply.waiting.len() >= CALL_LIMIT {
             let message = "too many calls wait for the agent's reply";
             return Err(GatewayError::new(ErrorCode::Overloaded, message));
         } else {
-            greeting.waiting.push((call, field));
+            initialize_reply.waiting.push((call, field));
         }
         Ok(())
     }
@@ -207,17 +208,17 @@ impl Translator {
         }
         let failed = response.subtype.as_deref() == Some("error");
         let waiting = self.calls.take(&id);
-        let greeting = self.calls.greeting.id.as_deref() == Some(&*id);
-        if failed && (waiting.is_none() || greeting) {
+        let initialize_reply = self.calls.initialize_reply.id.as_deref() == Some(&*id);
+        if failed && (waiting.is_none() || initialize_reply) {
             let text = response.error.clone();
             out.emit(ErrorEvent {
                 code: response.error_code.clone(),
                 ..ErrorEvent::new(text.unwrap_or(Text::from("the agent refused a request")))
             });
         }
-        if greeting {
+        if initialize_reply {
             let error = error_of(&response);
-            for (call, _) in std::mem::take(&mut self.calls.greeting.waiting) {
+            for (call, _) in std::mem::take(&mut self.calls.initialize_reply.waiting) {
                 out.reply(call, Err(error.clone()));
             }
         }
@@ -251,13 +252,13 @@ impl Translator {
 
     /// The agent answered `initialize`: it reports what it is, and which requests are pending.
     fn initialized(&mut self, answer: Value<'_>, response: &Response<'_>, out: &mut Out<'_>) {
-        let told: Initialized<'_> = answer.to().unwrap_or_default();
-        let mode = told.permission_mode.map(|mode| self.told_mode(mode, out));
-        let greeting = &mut self.calls.greeting;
-        greeting.fields.insert(WHOLE.to_owned(), answer.copy().into_owned());
-        for (_, field) in GREETING {
+        let told: InitializeResult<'_> = answer.to().unwrap_or_default();
+        let mode = told.permission_mode.map(|mode| self.mode_to_show(mode, out));
+        let initialize_reply = &mut self.calls.initialize_reply;
+        initialize_reply.fields.insert(WHOLE.to_owned(), answer.copy().into_owned());
+        for (_, field) in INITIALIZE_FIELDS {
             if let Some(value) = answer.get(field) {
-                greeting.fields.insert((*field).to_owned(), value.json().into_owned());
+                initialize_reply.fields.insert((*field).to_owned(), value.json().into_owned());
             }
         }
         out.ready(AgentInfo {
@@ -270,8 +271,8 @@ impl Translator {
             capabilities: told.capabilities,
             ..AgentInfo::default()
         });
-        for (call, field) in std::mem::take(&mut greeting.waiting) {
-            out.reply(call, Ok(greeted_field(&greeting.fields, field)));
+        for (call, field) in std::mem::take(&mut initialize_reply.waiting) {
+            out.reply(call, Ok(field_of_reply(&initialize_reply.fields, field)));
         }
         for pending in [response.pending_permissions, response.pending_dialogs] {
             let requests = pending.into_iter().flat_map(Value::items);
@@ -280,7 +281,7 @@ impl Translator {
     }
 }
 
-fn greeted_field(fields: &BTreeMap<String, Json<'static>>, field: &str) -> Json<'static> {
+fn field_of_reply(fields: &BTreeMap<String, Json<'static>>, field: &str) -> Json<'static> {
     fields.get(field).cloned().unwrap_or(Json::trusted("null"))
 }
 

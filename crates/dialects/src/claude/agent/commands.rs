@@ -7,7 +7,7 @@ use agentwire_protocol::{Call, Command, Configure, ErrorCode, GatewayError, Json
 use serde_json::{Map, Value, json};
 
 use super::Translator;
-use super::calls::{acknowledge, greeting_field, write_line};
+use super::calls::{acknowledge, initialize_field, write_line};
 use crate::claude::modes;
 use crate::tape::{Action, Out};
 
@@ -220,8 +220,8 @@ impl Translator {
         args: &[Json<'static>],
         out: &mut Out<'_>,
     ) -> Result<(), GatewayError> {
-        if let Some(field) = greeting_field(method) {
-            return self.greeted(call, field, out);
+        if let Some(field) = initialize_field(method) {
+            return self.reply_from_initialize(call, field, out);
         }
         let missing = |what: &str| {
             let message = format!("{method} needs {what}");

@@ -15,13 +15,13 @@ pub(super) const KEPT: usize = 64 << 10;
 
 /// What an edit tool was asked to do. Results of subagents' tools report no more than that.
 #[derive(Debug)]
-pub(super) struct Change {
+pub(super) struct IntendedChange {
     path: String,
     diff: Option<String>,
     after: Option<String>,
 }
 
-impl Change {
+impl IntendedChange {
     pub(super) fn asked(tool: &str, input: Value<'_>) -> Option<Self> {
         let text = |value: Value<'_>, name| value.read::<Cow<'_, str>>(name).map(Cow::into_owned);
         let passage = |value: Value<'_>| {

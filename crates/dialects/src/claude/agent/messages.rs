@@ -3,7 +3,7 @@
 use agentwire_protocol::Text;
 use agentwire_protocol::event::{ErrorEvent, Other, Status, StatusChanged, UsageReported};
 
-use super::text::Voice;
+use super::text::BlockKind;
 use super::tools::ToolResult;
 use super::turns::{context_used, usage};
 use super::{Translator, plain_text};
@@ -14,7 +14,7 @@ use crate::tape::{Agent, Out};
 impl Translator {
     pub(super) fn assistant(&mut self, line: Assistant<'_>, out: &mut Out<'_>) {
         let Some(message) = line.message else { return };
-        let agent = self.speaker_told(
+        let agent = self.named_speaker(
             line.parent_tool_use_id.as_deref(),
             line.agent_id.as_deref(),
             line.subagent_type,
@@ -61,15 +61,29 @@ impl Translator {
         let Some(kind) = block.kind.clone() else { return };
         match (&*kind, block.text.clone(), block.thinking.clone()) {
             ("text", Some(text), _) => {
-                self.say_whole(agent, message, Voice::Text, text, None, out);
+                self.report_complete_block(agent, message, BlockKind::Text, text, None, out);
             }
             ("thinking", _, Some(text)) => {
-                self.say_whole(agent, message, Voice::Thinking, text, block.signature, out);
+                self.report_complete_block(
+                    agent,
+                    message,
+                    BlockKind::Thinking,
+                    text,
+                    block.signature,
+                    out,
+                );
             }
             // The thoughts are in `data`, for the model API only.
             ("redacted_thinking", ..) => {
                 let text = Text::fixed("");
-                self.say_whole(agent, message, Voice::Thinking, text, block.data, out);
+                self.report_complete_block(
+                    agent,
+                    message,
+                    BlockKind::Thinking,
+                    text,
+                    block.data,
+                    out,
+                );
             }
             ("tool_use" | "server_tool_use" | "mcp_tool_use", ..) => {
                 self.start_tool(agent, block, meta, out);
@@ -113,7 +127,7 @@ impl Translator {
 
     pub(super) fn user(&mut self, line: User<'_>, out: &mut Out<'_>) {
         let Some(content) = line.message.and_then(|message| message.content) else { return };
-        let agent = self.speaker_told(
+        let agent = self.named_speaker(
             line.parent_tool_use_id.as_deref(),
             line.agent_id.as_deref(),
             line.subagent_type,
@@ -142,12 +156,18 @@ impl Translator {
             let synthetic = line.is_synthetic == Some(true);
             content_text(content)
                 .into_iter()
-                .for_each(|text| self.told(&agent, &text, synthetic, out));
+                .for_each(|text| self.user_text(&agent, &text, synthetic, out));
         }
     }
 
     /// A message to the model, from the user or from the agent in the user's name.
-    fn told(&mut self, agent: &Agent<'_>, text: &Text<'_>, synthetic: bool, out: &mut Out<'_>) {
+    fn user_text(
+        &mut self,
+        agent: &Agent<'_>,
+        text: &Text<'_>,
+        synthetic: bool,
+        out: &mut Out<'_>,
+    ) {
         const OUTPUT: (&str, &str) = ("<local-command-stdout>", "</local-command-stdout>");
         let words = text.decode();
         if words.starts_with("[Request interrupted by user") {

@@ -9,16 +9,17 @@ use agentwire_protocol::{ErrorCode, Json, Text};
 
 use super::Translator;
 use crate::claude::wire::{
-    Asked, AskedQuestion, Callback, CallbackRequest, ControlRequest, Echo, ResultMeta,
+    AskedQuestion, CallbackPayload, CallbackRequest, ControlRequest, ControlRequestBody, Echo,
+    ResultMeta,
 };
 use crate::json::Value;
 use crate::tape::{Agent, Ending, Out};
 
 /// The state of a request until its answer.
 #[derive(Clone, Debug)]
-pub(super) struct Ask {
-    pub(super) wire: Wire,
-    pub(super) sort: Sort,
+pub(super) struct PendingRequest {
+    pub(super) wire: RequestChannel,
+    pub(super) sort: AnswerFormat,
     pub(super) tool_use_id: Option<String>,
     /// The input that was shown, if the answer repeats it.
     pub(super) input: Option<Json<'static>>,
@@ -29,7 +30,7 @@ pub(super) struct Ask {
 
 /// How it was asked, and so how it must be answered.
 #[derive(Clone, Debug)]
-pub(super) enum Wire {
+pub(super) enum RequestChannel {
     Control,
     /// From the specification, with the session that it names.
     Callback(Option<String>),
@@ -37,7 +38,7 @@ pub(super) enum Wire {
 
 /// What kind of answer it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sort {
+pub(super) enum AnswerFormat {
     Tool,
     Question,
     Hook,
@@ -46,12 +47,15 @@ pub(super) enum Sort {
     Other,
 }
 
-impl Ask {
+impl PendingRequest {
     /// MCP servers and the host are asked at any time, independently of turns.
     pub(super) fn outlives_turn(&self) -> bool {
         match self.sort {
-            Sort::Mcp | Sort::Other => true,
-            Sort::Tool | Sort::Question | Sort::Hook | Sort::Elicitation => false,
+            AnswerFormat::Mcp | AnswerFormat::Other => true,
+            AnswerFormat::Tool
+            | AnswerFormat::Question
+            | AnswerFormat::Hook
+            | AnswerFormat::Elicitation => false,
         }
     }
 }
@@ -59,27 +63,30 @@ impl Ask {
 impl Translator {
     pub(super) fn control_request(&mut self, line: ControlRequest<'_>, out: &mut Out<'_>) {
         let (Some(id), Some(request)) = (line.request_id, line.request) else { return };
-        let asked: Asked<'_> = request.to().unwrap_or_default();
+        let asked: ControlRequestBody<'_> = request.to().unwrap_or_default();
         let subtype = asked.subtype.clone().unwrap_or(Text::fixed(""));
         if &*subtype.decode() == "hook_callback" && self.judge(&id, &asked, out) {
             return;
         }
         let sort = match &*subtype.decode() {
             "can_use_tool" => tool_sort(asked.tool_name.as_ref()),
-            "hook_callback" => Sort::Hook,
-            "mcp_message" => Sort::Mcp,
-            "elicitation" => Sort::Elicitation,
-            _ => Sort::Other,
+            "hook_callback" => AnswerFormat::Hook,
+            "mcp_message" => AnswerFormat::Mcp,
+            "elicitation" => AnswerFormat::Elicitation,
+            _ => AnswerFormat::Other,
         };
         let native = asked.agent_id.clone().or_else(|| {
-            asked.input.filter(|_| sort == Sort::Hook).and_then(|input| input.read("agent_id"))
+            asked
+                .input
+                .filter(|_| sort == AnswerFormat::Hook)
+                .and_then(|input| input.read("agent_id"))
         });
         let agent = self.asker(asked.tool_use_id.as_deref(), native.as_deref());
         let tool_use_id = asked.tool_use_id.clone().map(Text::new);
         let elicitation_id = asked.elicitation_id.clone().map(Cow::into_owned);
         let warning = warning(&asked);
         let raise = match sort {
-            Sort::Tool | Sort::Question => RequestRaised {
+            AnswerFormat::Tool | AnswerFormat::Question => RequestRaised {
                 tool_name: asked.tool_name,
                 tool_use_id,
                 questions: questions(sort, asked.input),
@@ -90,41 +97,41 @@ impl Translator {
                 blocked_path: asked.blocked_path,
                 ..RequestRaised::new(id, kind(sort), asked.input.map(Value::json))
             },
-            Sort::Hook => RequestRaised {
+            AnswerFormat::Hook => RequestRaised {
                 tool_name: asked.input.and_then(|input| input.read("tool_name")),
                 name: asked.input.and_then(|input| input.read("hook_event_name")),
                 callback_id: asked.callback_id,
                 tool_use_id,
                 ..RequestRaised::new(id, kind(sort), asked.input.map(Value::json))
             },
-            Sort::Mcp => RequestRaised {
+            AnswerFormat::Mcp => RequestRaised {
                 name: asked.server_name,
                 ..RequestRaised::new(id, kind(sort), asked.message.map(Value::json))
             },
-            Sort::Elicitation => RequestRaised {
+            AnswerFormat::Elicitation => RequestRaised {
                 name: asked.mcp_server_name,
                 message: asked.message.and_then(Value::to),
                 questions: schema_questions(request),
                 schema: asked.requested_schema,
                 ..RequestRaised::new(id, kind(sort), Some(request.json()))
             },
-            Sort::Other => RequestRaised {
+            AnswerFormat::Other => RequestRaised {
                 name: Some(subtype),
                 tool_use_id,
                 ..RequestRaised::new(id, kind(sort), Some(request.json()))
             },
         };
-        if sort == Sort::Mcp && out.is_recording() {
+        if sort == AnswerFormat::Mcp && out.is_recording() {
             self.resolve_messages_to(raise.name.as_ref(), out);
         }
-        self.raise(&agent, Wire::Control, sort, elicitation_id, raise, out);
+        self.raise(&agent, RequestChannel::Control, sort, elicitation_id, raise, out);
     }
 
     pub(super) fn callback_request(&mut self, line: CallbackRequest<'_>, out: &mut Out<'_>) {
         let Some(id) = line.id else { return };
-        let asked: Callback<'_> = line.payload.unwrap_or_default();
+        let asked: CallbackPayload<'_> = line.payload.unwrap_or_default();
         let hook = asked.kind.as_deref() == Some("hook");
-        let sort = if hook { Sort::Hook } else { tool_sort(asked.tool_name.as_ref()) };
+        let sort = if hook { AnswerFormat::Hook } else { tool_sort(asked.tool_name.as_ref()) };
         let agent = self.asker(asked.tool_use_id.as_deref(), None);
         let input = if hook { asked.hook_input } else { asked.tool_input };
         let raise = RequestRaised {
@@ -136,27 +143,29 @@ impl Translator {
             name: asked.hook_event,
             ..RequestRaised::new(id, kind(sort), input.map(Value::json))
         };
-        let wire = Wire::Callback(line.session_id.map(Cow::into_owned));
+        let wire = RequestChannel::Callback(line.session_id.map(Cow::into_owned));
         self.raise(&agent, wire, sort, None, raise, out);
     }
 
     fn raise(
         &mut self,
         agent: &Agent<'_>,
-        wire: Wire,
-        sort: Sort,
+        wire: RequestChannel,
+        sort: AnswerFormat,
         elicitation_id: Option<String>,
         raise: RequestRaised<'_>,
         out: &mut Out<'_>,
     ) {
-        let ask = Ask {
+        let ask = PendingRequest {
             wire,
             sort,
             tool_use_id: raise.tool_use_id.as_ref().map(Text::to_string),
             input: raise
                 .input
                 .clone()
-                .filter(|_| matches!(sort, Sort::Tool | Sort::Question | Sort::Mcp))
+                .filter(|_| {
+                    matches!(sort, AnswerFormat::Tool | AnswerFormat::Question | AnswerFormat::Mcp)
+                })
                 .map(Json::into_owned),
             name: raise.name.as_ref().map(Text::to_string),
             elicitation_id,
@@ -206,24 +215,29 @@ impl Translator {
         let by_user = decision.source.is_none_or(|source| source.starts_with("user"));
         let recording = out.recording();
         // A hook may still be pending; its own answer settles it.
-        let about = |ask: &Ask| {
+        let about = |ask: &PendingRequest| {
             ask.tool_use_id.as_deref() == Some(tool)
-                && (recording.is_some() || ask.sort != Sort::Hook)
+                && (recording.is_some() || ask.sort != AnswerFormat::Hook)
         };
         for (id, sort) in self.open_requests(about) {
-            let client = recording.is_some() && (by_user || sort == Sort::Hook);
+            let client = recording.is_some() && (by_user || sort == AnswerFormat::Hook);
             let by = if client { SettledBy::Client } else { SettledBy::Agent };
             let ending = match (sort, decision.decision.as_deref(), failure, recording) {
                 // A call that is reported as rejected, but has a result, ran.
-                (Sort::Tool | Sort::Question, Some("reject"), None, None) => Ending::resolved(by),
-                (Sort::Tool | Sort::Question, Some("reject"), _, _)
-                | (Sort::Tool | Sort::Question, None, Some(ToolFailure::Denied), _) => {
-                    Ending::denied(by)
+                (AnswerFormat::Tool | AnswerFormat::Question, Some("reject"), None, None) => {
+                    Ending::resolved(by)
                 }
-                (Sort::Question, Some("accept"), _, Some(recording))
-                | (Sort::Question, None, None, Some(recording)) => recording.answered(by),
-                (Sort::Tool, Some("accept"), _, Some(recording))
-                | (Sort::Tool, None, None, Some(recording)) => recording.allowed(by),
+                (AnswerFormat::Tool | AnswerFormat::Question, Some("reject"), _, _)
+                | (
+                    AnswerFormat::Tool | AnswerFormat::Question,
+                    None,
+                    Some(ToolFailure::Denied),
+                    _,
+                ) => Ending::denied(by),
+                (AnswerFormat::Question, Some("accept"), _, Some(recording))
+                | (AnswerFormat::Question, None, None, Some(recording)) => recording.answered(by),
+                (AnswerFormat::Tool, Some("accept"), _, Some(recording))
+                | (AnswerFormat::Tool, None, None, Some(recording)) => recording.allowed(by),
                 // The agent's own report allows nothing: the agent continued without the answer.
                 _ => Ending::resolved(by),
             };
@@ -233,7 +247,8 @@ impl Translator {
 
     /// In a recording: the agent continued, so hooks, servers and the host must have answered.
     pub(super) fn resolve_requests(&mut self, out: &mut Out<'_>) {
-        let answered = |ask: &Ask| !matches!(ask.sort, Sort::Tool | Sort::Question);
+        let answered =
+            |ask: &PendingRequest| !matches!(ask.sort, AnswerFormat::Tool | AnswerFormat::Question);
         for (id, _) in self.open_requests(answered) {
             self.settled(&id, Ending::resolved(SettledBy::Client), out);
         }
@@ -242,7 +257,7 @@ impl Translator {
     /// In a recording: messages to a server come one after the other, so earlier ones were answered.
     fn resolve_messages_to(&mut self, server: Option<&Text<'_>>, out: &mut Out<'_>) {
         let server = server.map(Text::to_string);
-        let earlier = |ask: &Ask| ask.sort == Sort::Mcp && ask.name == server;
+        let earlier = |ask: &PendingRequest| ask.sort == AnswerFormat::Mcp && ask.name == server;
         for (id, _) in self.open_requests(earlier) {
             self.settled(&id, Ending::resolved(SettledBy::Client), out);
         }
@@ -259,8 +274,8 @@ impl Translator {
         let by = SettledBy::Client;
         let ending = match (sort, echo.behavior.as_deref()) {
             (_, Some("deny")) => Ending::denied(by),
-            (Sort::Tool, Some(_)) => recording.allowed(by),
-            (Sort::Question, Some(_)) => recording.answered(by),
+            (AnswerFormat::Tool, Some(_)) => recording.allowed(by),
+            (AnswerFormat::Question, Some(_)) => recording.answered(by),
             _ => Ending::resolved(by),
         };
         let Some(request) = self.ledger.close_request(id) else { return false };
@@ -271,11 +286,11 @@ impl Translator {
     }
 
     pub(super) fn elicitation(&self, elicitation: &str) -> Option<String> {
-        let wanted = |ask: &Ask| ask.elicitation_id.as_deref() == Some(elicitation);
+        let wanted = |ask: &PendingRequest| ask.elicitation_id.as_deref() == Some(elicitation);
         self.open_requests(wanted).into_iter().map(|(id, _)| id).next()
     }
 
-    fn open_requests(&self, fits: impl Fn(&Ask) -> bool) -> Vec<(String, Sort)> {
+    fn open_requests(&self, fits: impl Fn(&PendingRequest) -> bool) -> Vec<(String, AnswerFormat)> {
         let open = self.ledger.requests().filter(|request| fits(&request.memo));
         open.map(|request| (request.id.clone(), request.memo.sort)).collect()
     }
@@ -286,7 +301,7 @@ const ORDINARY: [&str; 2] =
     ["This command requires approval", "Path is outside allowed working directories"];
 
 /// Claude's warning: it asks for a reason other than that nobody has allowed the call yet.
-fn warning<'a>(asked: &Asked<'a>) -> Option<Text<'a>> {
+fn warning<'a>(asked: &ControlRequestBody<'a>) -> Option<Text<'a>> {
     let reason = asked.decision_reason.clone();
     let is_ordinary = match asked.decision_reason_type.as_deref() {
         Some("workingDir" | "mode") => true,
@@ -299,25 +314,25 @@ fn warning<'a>(asked: &Asked<'a>) -> Option<Text<'a>> {
     (!is_ordinary).then(|| reason.unwrap_or_else(unnamed))
 }
 
-fn tool_sort(tool: Option<&Text<'_>>) -> Sort {
+fn tool_sort(tool: Option<&Text<'_>>) -> AnswerFormat {
     match tool {
-        Some(name) if *name == *"AskUserQuestion" => Sort::Question,
-        _ => Sort::Tool,
+        Some(name) if *name == *"AskUserQuestion" => AnswerFormat::Question,
+        _ => AnswerFormat::Tool,
     }
 }
 
-fn kind(sort: Sort) -> RequestKind {
+fn kind(sort: AnswerFormat) -> RequestKind {
     match sort {
-        Sort::Tool => RequestKind::Permission,
-        Sort::Question | Sort::Elicitation => RequestKind::Question,
-        Sort::Hook => RequestKind::Hook,
-        Sort::Mcp => RequestKind::Mcp,
-        Sort::Other => RequestKind::Other,
+        AnswerFormat::Tool => RequestKind::Permission,
+        AnswerFormat::Question | AnswerFormat::Elicitation => RequestKind::Question,
+        AnswerFormat::Hook => RequestKind::Hook,
+        AnswerFormat::Mcp => RequestKind::Mcp,
+        AnswerFormat::Other => RequestKind::Other,
     }
 }
 
-fn questions(sort: Sort, input: Option<Value<'_>>) -> Vec<Question<'_>> {
-    let input = input.filter(|_| sort == Sort::Question);
+fn questions(sort: AnswerFormat, input: Option<Value<'_>>) -> Vec<Question<'_>> {
+    let input = input.filter(|_| sort == AnswerFormat::Question);
     let asked = input.and_then(|input| input.get("questions")).into_iter().flat_map(Value::items);
     asked
         .filter_map(Value::to::<AskedQuestion<'_>>)

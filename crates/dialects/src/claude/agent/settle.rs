@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::Translator;
 use super::calls::{acknowledge, write_line};
-use super::requests::{Ask, Sort, Wire};
+use super::requests::{AnswerFormat, PendingRequest, RequestChannel};
 use crate::hooks::{self, DENIED, Object, read_object};
 use crate::mcp;
 use crate::tape::Out;
@@ -62,7 +62,10 @@ impl Translator {
         let ask = request.memo.clone();
         let denied = matches!(answer, Answer::Deny { .. });
         // The answer to a permission carries the interrupt itself; no other answer can.
-        let says_it = matches!((&ask.wire, ask.sort), (Wire::Control, Sort::Tool | Sort::Question));
+        let says_it = matches!(
+            (&ask.wire, ask.sort),
+            (RequestChannel::Control, AnswerFormat::Tool | AnswerFormat::Question)
+        );
         let interrupts = matches!(answer, Answer::Deny { interrupt: true, .. }) && !says_it;
         let reply = match &settlement.error {
             Some(error) => Response::Error(error.clone()),
@@ -73,7 +76,7 @@ impl Translator {
             self.calls.tell(&json!({ "subtype": "interrupt" }), out);
         }
         self.ledger.close_request(id);
-        if let Some(tool) = ask.tool_use_id.filter(|_| denied && ask.sort != Sort::Hook) {
+        if let Some(tool) = ask.tool_use_id.filter(|_| denied && ask.sort != AnswerFormat::Hook) {
             self.mark_denied(&tool);
         }
         acknowledge(call, out);
@@ -81,29 +84,41 @@ impl Translator {
     }
 
     /// Denies a request that was never raised, so that the agent does not wait for an answer.
-    pub(super) fn turn_down(&mut self, id: &str, ask: &Ask, reason: &str, out: &mut Out<'_>) {
+    pub(super) fn turn_down(
+        &mut self,
+        id: &str,
+        ask: &PendingRequest,
+        reason: &str,
+        out: &mut Out<'_>,
+    ) {
         let message = Some(reason.to_owned());
         let reply =
             reply(self.name(), ask, Answer::Deny { message, interrupt: false, always: false });
         let reply = reply.unwrap_or_else(|error| Response::Error(error.message));
         if respond(id, ask, reply, out).is_ok()
-            && let Some(tool) = ask.tool_use_id.as_deref().filter(|_| ask.sort != Sort::Hook)
+            && let Some(tool) =
+                ask.tool_use_id.as_deref().filter(|_| ask.sort != AnswerFormat::Hook)
         {
             self.mark_denied(tool);
         }
     }
 }
 
-fn respond(id: &str, ask: &Ask, reply: Response, out: &mut Out<'_>) -> Result<(), GatewayError> {
+fn respond(
+    id: &str,
+    ask: &PendingRequest,
+    reply: Response,
+    out: &mut Out<'_>,
+) -> Result<(), GatewayError> {
     match &ask.wire {
-        Wire::Control => {
+        RequestChannel::Control => {
             let response = match reply {
                 Response::Success(response) => ResponseBody::Success { request_id: id, response },
                 Response::Error(error) => ResponseBody::Error { request_id: id, error },
             };
             write_line(&ControlResponse { kind: "control_response", response }, out);
         }
-        Wire::Callback(session_id) => {
+        RequestChannel::Callback(session_id) => {
             let payload = match reply {
                 Response::Success(payload) => snake_case(&payload)?,
                 Response::Error(reason) => Json::of(&json!({ "reason": reason })),
@@ -115,17 +130,17 @@ fn respond(id: &str, ask: &Ask, reply: Response, out: &mut Out<'_>) -> Result<()
     Ok(())
 }
 
-fn reply(agent: &str, ask: &Ask, answer: Answer) -> Result<Response, GatewayError> {
+fn reply(agent: &str, ask: &PendingRequest, answer: Answer) -> Result<Response, GatewayError> {
     match ask.sort {
-        Sort::Tool | Sort::Question => permission(ask, answer),
-        Sort::Hook => hook(agent, ask, answer),
-        Sort::Mcp => mcp(ask, answer),
-        Sort::Elicitation => elicitation(without_rules(agent, answer, "an elicitation")?),
-        Sort::Other => other(without_rules(agent, answer, "this request")?),
+        AnswerFormat::Tool | AnswerFormat::Question => permission(ask, answer),
+        AnswerFormat::Hook => hook(agent, ask, answer),
+        AnswerFormat::Mcp => mcp(ask, answer),
+        AnswerFormat::Elicitation => elicitation(without_rules(agent, answer, "an elicitation")?),
+        AnswerFormat::Other => other(without_rules(agent, answer, "this request")?),
     }
 }
 
-fn permission(ask: &Ask, answer: Answer) -> Result<Response, GatewayError> {
+fn permission(ask: &PendingRequest, answer: Answer) -> Result<Response, GatewayError> {
     let mut response = Object::new();
     let mut put = |key: &str, value: Json<'static>| response.insert(key.to_owned(), value);
     if let Some(id) = &ask.tool_use_id {
@@ -150,11 +165,13 @@ fn permission(ask: &Ask, answer: Answer) -> Result<Response, GatewayError> {
                 put("interrupt", Json::of(&true));
             }
         }
-        Answer::Answers(answers) if ask.sort == Sort::Question => {
+        Answer::Answers(answers) if ask.sort == AnswerFormat::Question => {
             let mut input: Object =
                 ask.input.as_ref().and_then(|input| input.read().ok()).unwrap_or_default();
-            let answers: BTreeMap<_, _> =
-                answers.into_iter().map(|(question, answer)| (question, words(&answer))).collect();
+            let answers: BTreeMap<_, _> = answers
+                .into_iter()
+                .map(|(question, answer)| (question, answer_text(&answer)))
+                .collect();
             input.insert("answers".to_owned(), Json::of(&answers));
             put("behavior", Json::of(&"allow"));
             put("updatedInput", Json::of(&input));
@@ -166,29 +183,29 @@ fn permission(ask: &Ask, answer: Answer) -> Result<Response, GatewayError> {
 }
 
 /// The agent expects one text for each question.
-fn words(answer: &Json<'_>) -> String {
+fn answer_text(answer: &Json<'_>) -> String {
     if let Ok(text) = answer.read::<String>() {
         return text;
     }
     match answer.read::<Vec<Json<'_>>>() {
-        Ok(list) => list.iter().map(words).collect::<Vec<_>>().join(", "),
+        Ok(list) => list.iter().map(answer_text).collect::<Vec<_>>().join(", "),
         Err(_) => answer.get().to_owned(),
     }
 }
 
-fn hook(agent: &str, ask: &Ask, answer: Answer) -> Result<Response, GatewayError> {
-    Ok(match hooks::reply(agent, ask.name.as_deref(), answer)? {
-        hooks::Reply::Output(output) => {
+fn hook(agent: &str, ask: &PendingRequest, answer: Answer) -> Result<Response, GatewayError> {
+    Ok(match hooks::read_answer(agent, ask.name.as_deref(), answer)? {
+        hooks::HookAnswer::Output(output) => {
             // Claude treats an unknown word as no opinion, and runs the tool.
             hooks::Output::read(&output)?;
             Response::Success(output)
         }
-        hooks::Reply::Failure(reason) => Response::Error(reason),
+        hooks::HookAnswer::Failure(reason) => Response::Error(reason),
     })
 }
 
 /// Notifications need an answer too, or the server never gets its next message.
-fn mcp(ask: &Ask, answer: Answer) -> Result<Response, GatewayError> {
+fn mcp(ask: &PendingRequest, answer: Answer) -> Result<Response, GatewayError> {
     let reply = mcp::reply(ask.input.as_ref(), answer)?;
     Ok(Response::Success(Json::of(&BTreeMap::from([("mcp_response", reply)]))))
 }

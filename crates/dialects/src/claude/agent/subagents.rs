@@ -56,7 +56,7 @@ impl SubAgents {
         agent.map(SubAgent::agent)
     }
 
-    fn learn(&mut self, id: &str, native: Option<&str>) {
+    fn set_native_id(&mut self, id: &str, native: Option<&str>) {
         if let (Some(agent), Some(native)) = (self.get(id), native) {
             agent.native.get_or_insert_with(|| native.to_owned());
         }
@@ -86,12 +86,12 @@ impl Translator {
         spawned_by: Option<&str>,
         out: &mut Out<'_>,
     ) -> Agent<'static> {
-        self.speaker_told(spawned_by, None, None, None, out)
+        self.named_speaker(spawned_by, None, None, None, out)
     }
 
     /// The agent that wrote a line. One that was not seen to be spawned is added under the agent that made
     /// the call, or under the main agent if that call is not open.
-    pub(super) fn speaker_told(
+    pub(super) fn named_speaker(
         &mut self,
         spawned_by: Option<&str>,
         native: Option<&str>,
@@ -110,7 +110,7 @@ impl Translator {
             let parent = self.owner(id);
             self.spawn(id, &parent, spawned, out);
         }
-        self.agents.learn(id, native);
+        self.agents.set_native_id(id, native);
         self.agents.get(id).map_or(Agent::main(), |agent| agent.agent())
     }
 
@@ -154,7 +154,7 @@ impl Translator {
             return;
         }
         let told: AgentResult<'_> = structured.and_then(Value::to).unwrap_or_default();
-        self.agents.learn(id, told.agent_id.as_ref().map(Text::decode).as_deref());
+        self.agents.set_native_id(id, told.agent_id.as_ref().map(Text::decode).as_deref());
         if told.status.as_deref() == Some("async_launched") {
             return;
         }
@@ -230,7 +230,7 @@ impl Translator {
         let by_tool = line.tool_use_id.as_deref().filter(|id| self.agents.get(id).is_some());
         let by_tool = by_tool.map(str::to_owned);
         if let (Some(id), Some("local_agent")) = (&by_tool, line.task_type.as_deref()) {
-            self.agents.learn(id, line.task_id.as_deref());
+            self.agents.set_native_id(id, line.task_id.as_deref());
         }
         let by_task = line.task_id.as_deref().and_then(|native| self.agents.by_native(native));
         let id = by_tool.or_else(|| by_task.map(|agent| agent.id.to_string()));

@@ -17,7 +17,7 @@ impl Translator {
             "init" => message.to().into_iter().for_each(|init| self.init(init, out)),
             "status" => self.status(message, out),
             "session_state_changed" => session_state(message, out),
-            "informational" | "notification" => told(message, out),
+            "informational" | "notification" => informational(message, out),
             "error" => {
                 let text =
                     message.read("message").unwrap_or(Text::from("an error without a message"));
@@ -65,7 +65,7 @@ impl Translator {
                 out.emit(StatusChanged::new(Status::Session).message(id.clone()));
             }
         }
-        let mode = init.permission_mode.map(|mode| self.told_mode(mode, out));
+        let mode = init.permission_mode.map(|mode| self.mode_to_show(mode, out));
         out.ready(AgentInfo {
             native_session_id: init.session_id,
             agent_version: init.version,
@@ -85,7 +85,7 @@ impl Translator {
     fn status(&mut self, message: Value<'_>, out: &mut Out<'_>) {
         let line: StatusLine<'_> = message.to().unwrap_or_default();
         if let Some(mode) = line.permission_mode {
-            let mode = self.told_mode(mode, out);
+            let mode = self.mode_to_show(mode, out);
             out.emit(StatusChanged::new(Status::Mode).message(mode));
         }
         match (line.status.as_deref(), line.compact_result.as_deref()) {
@@ -162,7 +162,7 @@ fn session_state(message: Value<'_>, out: &mut Out<'_>) {
     out.emit(StatusChanged::new(status).message(state.map(Text::new)));
 }
 
-fn told(message: Value<'_>, out: &mut Out<'_>) {
+fn informational(message: Value<'_>, out: &mut Out<'_>) {
     let loud = ["level", "color"].iter().any(|field| {
         message.get(field).is_some_and(|value| value.is("warning") || value.is("error"))
     });

@@ -38,7 +38,7 @@ pub(super) enum TaskCall {
 
 impl TaskCall {
     pub(super) fn asked(name: &str, input: Value<'_>) -> Option<Self> {
-        let text = |field| input.get(field).and_then(Value::string).map(|text| kept(&text));
+        let text = |field| input.get(field).and_then(Value::string).map(|text| bounded(&text));
         match name {
             "TaskCreate" => Some(Self::Create),
             "TaskUpdate" => Some(Self::Update { subject: text("subject"), status: text("status") }),
@@ -91,7 +91,7 @@ impl Tasks {
     fn add(&mut self, task: Value<'_>) -> bool {
         let text = |field| task.get(field).and_then(Value::string);
         let (Some(id), Some(subject)) = (text("id"), text("subject")) else { return false };
-        let (id, subject) = (kept(&id), kept(&subject));
+        let (id, subject) = (bounded(&id), bounded(&subject));
         let status = PlanStatus::from_word(&text("status").unwrap_or_default());
         self.0.retain(|task| task.id != id);
         let has_room = self.0.len() < TASK_LIMIT;
@@ -109,6 +109,6 @@ impl Task {
     }
 }
 
-fn kept(text: &str) -> String {
+fn bounded(text: &str) -> String {
     text.chars().take(SUBJECT_LIMIT).collect()
 }

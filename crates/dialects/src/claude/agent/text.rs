@@ -5,9 +5,9 @@ use agentwire_protocol::{MAIN_AGENT, Text, TokenUsage};
 
 use super::turns::{context_used, merged, usage};
 use super::{Translator, fail, owned};
-use crate::block_text::Said;
 use crate::claude::wire::{self, Delta, Message, StreamEvent, StreamLine, Usage};
 use crate::json::Value;
+use crate::sent_text::SentText;
 use crate::tape::{Agent, Out};
 
 /// How many agents may write at once, and how many blocks a message may have; beyond that, the oldest are
@@ -32,13 +32,13 @@ struct Block {
     index: u64,
     /// `None` if the message has no id.
     id: Option<String>,
-    voice: Voice,
-    said: Said,
+    kind: BlockKind,
+    sent: SentText,
     closed: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Voice {
+pub(super) enum BlockKind {
     Text,
     Thinking,
 }
@@ -77,30 +77,30 @@ impl Stream {
         self.message.clear();
     }
 
-    fn block(&mut self, index: u64, voice: Voice) -> Option<&mut Block> {
-        let fits = |block: &&mut Block| block.index == index && block.voice == voice;
+    fn block(&mut self, index: u64, kind: BlockKind) -> Option<&mut Block> {
+        let fits = |block: &&mut Block| block.index == index && block.kind == kind;
         if self.blocks.iter_mut().rfind(fits).is_none_or(|block| block.closed) {
-            self.open(index, voice);
+            self.open(index, kind);
         }
         self.blocks.iter_mut().rfind(fits)
     }
 
-    fn open(&mut self, index: u64, voice: Voice) {
+    fn open(&mut self, index: u64, kind: BlockKind) {
         let id = Some(&self.message).filter(|message| !message.is_empty());
         let id = id.map(|message| format!("{message}/{index}"));
         if self.blocks.len() >= LIMIT {
             self.blocks.remove(0);
         }
-        self.blocks.push(Block { index, id, voice, said: Said::default(), closed: false });
+        self.blocks.push(Block { index, id, kind, sent: SentText::default(), closed: false });
     }
 }
 
 impl Block {
-    fn say(&mut self, agent: &Agent<'_>, content: Text<'_>, out: &mut Out<'_>) {
-        self.said.add(&content.decode());
+    fn report_delta(&mut self, agent: &Agent<'_>, content: Text<'_>, out: &mut Out<'_>) {
+        self.sent.add(&content.decode());
         let block_id = self.id.as_deref().map(Text::from);
         let chunk = ThinkingChunk { content, is_complete: false, block_id, signature: None };
-        tell(self.voice, agent, chunk, out);
+        report_chunk(self.kind, agent, chunk, out);
     }
 
     fn close(
@@ -112,18 +112,18 @@ impl Block {
     ) {
         let block_id = self.id.as_deref().map(Text::from);
         let chunk = ThinkingChunk { content, is_complete: true, block_id, signature };
-        tell(self.voice, agent, chunk, out);
+        report_chunk(self.kind, agent, chunk, out);
     }
 }
 
 /// Text is reported like thoughts, but without a signature.
-fn tell(voice: Voice, agent: &Agent<'_>, chunk: ThinkingChunk<'_>, out: &mut Out<'_>) {
-    match voice {
-        Voice::Text => {
+fn report_chunk(kind: BlockKind, agent: &Agent<'_>, chunk: ThinkingChunk<'_>, out: &mut Out<'_>) {
+    match kind {
+        BlockKind::Text => {
             let ThinkingChunk { content, is_complete, block_id, .. } = chunk;
             out.emit_as(agent, TextChunk { content, is_complete, block_id });
         }
-        Voice::Thinking => out.emit_as(agent, chunk),
+        BlockKind::Thinking => out.emit_as(agent, chunk),
     }
 }
 
@@ -172,9 +172,9 @@ impl Translator {
     /// A block that starts again is a new one: the model API was called again.
     fn block_start(&mut self, agent: &Agent<'_>, event: &StreamEvent<'_>, out: &mut Out<'_>) {
         let block = event.content_block.and_then(Value::to::<wire::Block<'_>>).unwrap_or_default();
-        let (voice, text) = match block.kind.as_deref() {
-            Some("text") => (Voice::Text, block.text),
-            Some("thinking") => (Voice::Thinking, block.thinking),
+        let (kind, text) = match block.kind.as_deref() {
+            Some("text") => (BlockKind::Text, block.text),
+            Some("thinking") => (BlockKind::Thinking, block.thinking),
             _ => return out.keep("stream_event/content_block_start"),
         };
         let index = event.index.unwrap_or(0);
@@ -184,44 +184,44 @@ impl Translator {
                 block.close(agent, Text::fixed(""), None, out);
             }
         }
-        stream.open(index, voice);
+        stream.open(index, kind);
         match text.filter(|text| !text.is_empty()) {
-            Some(text) => self.say(agent, index, voice, text, out),
+            Some(text) => self.report_delta(agent, index, kind, text, out),
             None => out.keep("stream_event/content_block_start"),
         }
     }
 
     fn delta(&mut self, agent: &Agent<'_>, event: &StreamEvent<'_>, out: &mut Out<'_>) {
         let delta = event.delta.and_then(Value::to::<Delta<'_>>).unwrap_or_default();
-        let (voice, text) = match (delta.kind.as_deref(), delta.text, delta.thinking) {
-            (Some("text_delta"), Some(text), _) => (Voice::Text, text),
-            (Some("thinking_delta"), _, Some(text)) => (Voice::Thinking, text),
+        let (kind, text) = match (delta.kind.as_deref(), delta.text, delta.thinking) {
+            (Some("text_delta"), Some(text), _) => (BlockKind::Text, text),
+            (Some("thinking_delta"), _, Some(text)) => (BlockKind::Thinking, text),
             // Input arrives whole with the tool call, the signature with the whole block.
             _ => return out.keep("stream_event/content_block_delta"),
         };
         self.ensure_turn_of(agent, out);
-        self.say(agent, event.index.unwrap_or(0), voice, text, out);
+        self.report_delta(agent, event.index.unwrap_or(0), kind, text, out);
     }
 
-    fn say(
+    fn report_delta(
         &mut self,
         agent: &Agent<'_>,
         index: u64,
-        voice: Voice,
+        kind: BlockKind,
         text: Text<'_>,
         out: &mut Out<'_>,
     ) {
-        if let Some(block) = self.streams.of(agent).block(index, voice) {
-            block.say(agent, text, out);
+        if let Some(block) = self.streams.of(agent).block(index, kind) {
+            block.report_delta(agent, text, out);
         }
     }
 
     /// Reports what the deltas of a whole block lacked.
-    pub(super) fn say_whole(
+    pub(super) fn report_complete_block(
         &mut self,
         agent: &Agent<'_>,
         message: Option<&str>,
-        voice: Voice,
+        kind: BlockKind,
         text: Text<'_>,
         signature: Option<Text<'_>>,
         out: &mut Out<'_>,
@@ -229,16 +229,16 @@ impl Translator {
         let stream = self.streams.of(agent);
         let same = message.is_none_or(|id| stream.message.is_empty() || stream.message == id);
         let mut blocks = stream.blocks.iter_mut();
-        let open = blocks.find(|block| same && block.voice == voice && !block.closed);
+        let open = blocks.find(|block| same && block.kind == kind && !block.closed);
         if let Some(block) = open {
             block.closed = true;
-            if let Some(rest) = block.said.rest_of(&text.decode()) {
+            if let Some(rest) = block.sent.rest_of(&text.decode()) {
                 return block.close(agent, Text::from(rest), signature, out);
             }
             block.close(agent, Text::fixed(""), None, out);
         }
         let chunk = ThinkingChunk { content: text, is_complete: true, block_id: None, signature };
-        tell(voice, agent, chunk, out);
+        report_chunk(kind, agent, chunk, out);
     }
 
     /// The agent stops writing for now.

@@ -6,7 +6,7 @@ use agentwire_protocol::event::{
     ToolFailure, ToolKind, ToolStarted,
 };
 
-use super::files::{self, Change};
+use super::files::{self, IntendedChange};
 use super::tasks::TaskCall;
 use super::{Translator, plain_text};
 use crate::claude::wire::{Block, ResultMeta};
@@ -15,9 +15,9 @@ use crate::tape::{Agent, Out};
 
 /// The state of a tool call until its result.
 #[derive(Debug, Default)]
-pub(super) struct ToolCall {
+pub(super) struct ToolState {
     /// The intended change, reported once it is made.
-    change: Option<Change>,
+    change: Option<IntendedChange>,
     /// The intended plan, reported once it is set.
     plan: Option<Vec<PlanEntry<'static>>>,
     /// What it does to the task list.
@@ -45,8 +45,8 @@ impl Translator {
     ) {
         let (Some(id), Some(name)) = (block.id, block.name) else { return };
         let input = block.input.filter(|input| input.is_object());
-        let call = ToolCall {
-            change: input.and_then(|input| Change::asked(&name, input)),
+        let call = ToolState {
+            change: input.and_then(|input| IntendedChange::asked(&name, input)),
             plan: input
                 .filter(|input| name == "TodoWrite" && input.json().get().len() <= files::KEPT)
                 .and_then(|input| todos(input.get("todos")?)),
@@ -54,7 +54,7 @@ impl Translator {
             denied: false,
         };
         // A repeated line makes no new call.
-        if !self.tell_of(&id) || !self.ledger.open_tool(&id, agent, call) {
+        if !self.mark_reported(&id) || !self.ledger.open_tool(&id, agent, call) {
             return;
         }
         let text = |field| input.and_then(|input| input.get(field)).and_then(Value::to);
@@ -107,7 +107,7 @@ impl Translator {
     ) {
         let call = self.ledger.close_tool(id);
         // A call that was closed by the end of its turn stays closed.
-        if call.is_none() && !self.tell_of(id) {
+        if call.is_none() && !self.mark_reported(id) {
             if !result.is_error {
                 out.ran(id, true);
             }
@@ -161,7 +161,7 @@ impl Translator {
         let changed = structured
             .filter(|_| success)
             .and_then(files::changed)
-            .or_else(|| call.change.filter(|_| success).map(Change::done));
+            .or_else(|| call.change.filter(|_| success).map(IntendedChange::done));
         let own_form = structured.filter(|value| changed.is_none() && !is_image(*value));
         out.emit_as(
             &owner,
@@ -191,8 +191,8 @@ impl Translator {
     }
 
     /// Marks that call as reported; returns whether it was not yet.
-    pub(super) fn tell_of(&mut self, id: &str) -> bool {
-        !self.told_tools.has(id) && self.told_tools.add(id)
+    pub(super) fn mark_reported(&mut self, id: &str) -> bool {
+        !self.reported_tools.has(id) && self.reported_tools.add(id)
     }
 
     /// Somebody refused that call. Its result will say so less clearly.
@@ -206,7 +206,7 @@ impl Translator {
     /// `user-rejected` without a decision (`real-e2-interrupt-mid-tool`).
     fn not_run(
         &self,
-        call: &ToolCall,
+        call: &ToolState,
         result: &ToolResult<'_>,
         text: Option<&Text<'_>>,
     ) -> Option<ToolFailure> {

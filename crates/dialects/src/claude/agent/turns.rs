@@ -12,7 +12,7 @@ use agentwire_protocol::{Json, MAIN_AGENT, Text, TokenUsage};
 use super::Translator;
 use crate::claude::wire::{Lifecycle, ModelTotals, Outcome, Usage};
 use crate::json::Value;
-use crate::ledger::{Work, completed_turn, failed_turn};
+use crate::ledger::{TurnInput, completed_turn, failed_turn};
 use crate::tape::{Agent, Out};
 
 /// How many prompts may wait.
@@ -21,22 +21,22 @@ const WAITING_LIMIT: usize = 4096;
 /// Prompts that were sent and have not started a turn.
 #[derive(Debug, Default)]
 pub(super) struct Prompts {
-    waiting: VecDeque<Sent>,
+    waiting: VecDeque<SentPrompt>,
     /// Prompts that the agent took from its queue since the last turn.
-    taken: Vec<Sent>,
+    taken: Vec<SentPrompt>,
     /// A background task ended while no turn ran: the next turn is the agent's own.
     task_ended: bool,
 }
 
 #[derive(Debug)]
-struct Sent {
+struct SentPrompt {
     /// The agent reports what becomes of prompts that have one.
     uuid: Option<String>,
     text: String,
 }
 
-impl From<Sent> for Work<'static> {
-    fn from(sent: Sent) -> Self {
+impl From<SentPrompt> for TurnInput<'static> {
+    fn from(sent: SentPrompt) -> Self {
         let ids = sent.uuid.into_iter().map(Text::from).collect();
         Self { text: Text::from(sent.text), ids }
     }
@@ -46,7 +46,7 @@ impl Prompts {
     pub(super) fn sent(&mut self, uuid: Option<&str>, text: &str) {
         if self.waiting.len() < WAITING_LIMIT {
             let uuid = uuid.map(str::to_owned);
-            self.waiting.push_back(Sent { uuid, text: text.to_owned() });
+            self.waiting.push_back(SentPrompt { uuid, text: text.to_owned() });
         }
     }
 
@@ -54,14 +54,14 @@ impl Prompts {
         self.task_ended = true;
     }
 
-    fn remove(&mut self, uuid: &str) -> Option<Sent> {
+    fn remove(&mut self, uuid: &str) -> Option<SentPrompt> {
         let at = self.waiting.iter().position(|sent| sent.uuid.as_deref() == Some(uuid))?;
         self.waiting.remove(at)
     }
 
     /// What the turn that starts now works on. Several prompts may become one turn
     /// (`real-e5-user-messages-queued-mid-turn-and-cancel-queued`).
-    fn next(&mut self, named: &[Cow<'_, str>]) -> Option<Work<'static>> {
+    fn next(&mut self, named: &[Cow<'_, str>]) -> Option<TurnInput<'static>> {
         let mut prompts = std::mem::take(&mut self.taken);
         prompts.extend(named.iter().filter_map(|uuid| self.remove(uuid)));
         // Old versions do not report what becomes of prompts: the oldest is next.
@@ -71,7 +71,7 @@ impl Prompts {
         let (texts, ids): (Vec<String>, Vec<_>) =
             prompts.into_iter().map(|sent| (sent.text, sent.uuid)).unzip();
         let ids = ids.into_iter().flatten().map(Text::from).collect();
-        (!texts.is_empty()).then(|| Work { text: Text::from(texts.join("\n\n")), ids })
+        (!texts.is_empty()).then(|| TurnInput { text: Text::from(texts.join("\n\n")), ids })
     }
 }
 
@@ -85,7 +85,7 @@ pub(super) struct Totals {
 }
 
 /// What one turn used.
-struct Spent {
+struct TurnUsage {
     usage: TokenUsage,
     models: Vec<ModelUsage>,
     cost_usd: Option<f64>,
@@ -97,7 +97,7 @@ impl Totals {
     }
 
     /// The difference from the last result, as the agent reports it or as we count.
-    fn spent(&mut self, outcome: &Outcome<'_>) -> Spent {
+    fn spent(&mut self, outcome: &Outcome<'_>) -> TurnUsage {
         let first_of_resumed = std::mem::take(&mut self.resumed);
         let totals = model_usages(outcome.model_usage);
         let told = outcome.since_last.filter(|models| models.is_object());
@@ -129,7 +129,7 @@ impl Totals {
             }
             None => outcome.usage.as_ref().map(usage).unwrap_or_default(),
         };
-        Spent { usage, models, cost_usd }
+        TurnUsage { usage, models, cost_usd }
     }
 
     fn model_since(&self, now: &ModelUsage) -> ModelUsage {
@@ -170,7 +170,7 @@ impl Translator {
     pub(super) fn fail_prompts(&mut self, reason: TurnFailure, out: &mut Out<'_>) {
         let prompts = std::mem::take(&mut self.prompts);
         for sent in prompts.taken.into_iter().chain(prompts.waiting) {
-            self.ledger.start_turn(out, Some(Work::from(sent)), TurnOrigin::Prompt);
+            self.ledger.start_turn(out, Some(TurnInput::from(sent)), TurnOrigin::Prompt);
             self.ledger.fail_turn(
                 out,
                 reason,

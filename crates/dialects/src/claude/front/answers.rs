@@ -9,8 +9,8 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::initialize::Flavour;
-use super::requests::Shown;
-use super::{ClaudeFront, Stage, Then, control};
+use super::requests::ShownRequest;
+use super::{ClaudeFront, PendingCall, Stage, control};
 use crate::claude::permission::{self, Updates};
 use crate::front::Outbox;
 
@@ -90,7 +90,7 @@ impl Answer {
     }
 
     /// The answer as a settlement of the request that was shown, and the mode that it sets.
-    pub(super) fn settlement(&self, shown: &Shown) -> (Settlement, Option<String>) {
+    pub(super) fn settlement(&self, shown: &ShownRequest) -> (Settlement, Option<String>) {
         let id = self.id.as_str();
         let said = match &self.said {
             Ok(said) => said,
@@ -115,7 +115,7 @@ impl ClaudeFront {
         let Some(shown) = self.shown.remove(&*id) else { return };
         let ours = shown.is_answered && settled.by == SettledBy::Client;
         if !ours && self.flavour == Flavour::Control {
-            out.say_json(&json!({ "type": "control_cancel_request", "request_id": id }));
+            out.send_json(&json!({ "type": "control_cancel_request", "request_id": id }));
         }
     }
 
@@ -135,10 +135,10 @@ impl ClaudeFront {
         if let Some(mode) = mode {
             let change = Configure { permission_mode: Some(mode), ..Configure::default() };
             let call = out.command(&session, Command::Configure(change));
-            self.calls.insert(call, Then::Mode);
+            self.calls.insert(call, PendingCall::Mode);
         }
         let call = out.command(&session, Command::Settle(settlement));
-        self.calls.insert(call, Then::Settle(answer.id));
+        self.calls.insert(call, PendingCall::Settle(answer.id));
     }
 
     /// The agent did not accept the answer. It must not wait forever for another.
@@ -152,14 +152,14 @@ impl ClaudeFront {
         // Deny hooks too: Claude would treat an error as no opinion, and run the tool.
         let settlement = Settlement::deny(id, error.message.clone());
         let call = out.command(&session, Command::Settle(settlement));
-        self.calls.insert(call, Then::Settle(id.to_owned()));
+        self.calls.insert(call, PendingCall::Settle(id.to_owned()));
     }
 }
 
 fn decision(
     id: &str,
     said: &Json<'_>,
-    shown: &Shown,
+    shown: &ShownRequest,
 ) -> Result<(Settlement, Option<String>), String> {
     let fields: BTreeMap<String, Json<'_>> = said.read().unwrap_or_default();
     let said: Permission =

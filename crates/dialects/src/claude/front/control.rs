@@ -6,9 +6,9 @@ use agentwire_protocol::{Command, Configure, ErrorCode, GatewayError, Json, Sess
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{ClaudeFront, Stage, Then};
+use super::{ClaudeFront, PendingCall, Stage};
 use crate::claude::render::VERSION;
-use crate::front::{Outbox, Reply};
+use crate::front::{GatewayReply, Outbox};
 
 pub(super) type Fields = BTreeMap<String, Json<'static>>;
 
@@ -86,7 +86,7 @@ fn fail_with(id: &str, error: &str, code: Option<&str>, out: &mut Outbox) {
     if let (Some(code), Some(fields)) = (code, response.as_object_mut()) {
         fields.insert("error_code".to_owned(), json!(code));
     }
-    out.say_json(&Response { kind: "control_response", response });
+    out.send_json(&Response { kind: "control_response", response });
 }
 
 /// Claude's code for the error, if Claude gave one.
@@ -100,7 +100,7 @@ fn error_code(error: &GatewayError) -> Option<String> {
 
 fn succeed(id: &str, response: Json<'static>, out: &mut Outbox) {
     let response = Success { subtype: "success", request_id: id, response };
-    out.say_json(&Response { kind: "control_response", response });
+    out.send_json(&Response { kind: "control_response", response });
 }
 
 impl ClaudeFront {
@@ -156,20 +156,20 @@ impl ClaudeFront {
             _ => query("control", vec![control.request.clone()]),
         };
         let call = out.command(session, command);
-        self.calls.insert(call, Then::Control(control));
+        self.calls.insert(call, PendingCall::Control(control));
     }
 
     /// Answers the client with the session's reply.
     pub(super) fn replied(
         &mut self,
         control: Control,
-        reply: Result<Reply, GatewayError>,
+        reply: Result<GatewayReply, GatewayError>,
         out: &mut Outbox,
     ) {
         let id = control.id.as_str();
         let subtype = control.subtype.as_str();
         let done = match reply {
-            Ok(Reply::Done(done)) => done,
+            Ok(GatewayReply::Done(done)) => done,
             Ok(_) => Json::EMPTY,
             // The agent has no greeting, or has not started yet and cannot give one.
             Err(error)
@@ -228,7 +228,7 @@ impl ClaudeFront {
             for (of, method) in INQUIRIES {
                 let query = Command::Query { method: method.to_owned(), args: Vec::new() };
                 let call = out.command(session, query);
-                self.calls.insert(call, Then::Inquiry(of));
+                self.calls.insert(call, PendingCall::Inquiry(of));
                 self.inquiries += 1;
             }
         }
@@ -239,10 +239,10 @@ impl ClaudeFront {
     pub(super) fn learned(
         &mut self,
         of: &'static str,
-        reply: Result<Reply, GatewayError>,
+        reply: Result<GatewayReply, GatewayError>,
         out: &mut Outbox,
     ) {
-        if let Ok(Reply::Done(told)) = reply {
+        if let Ok(GatewayReply::Done(told)) = reply {
             let known = match of {
                 "models" => &mut self.info.models,
                 "commands" => &mut self.info.commands,

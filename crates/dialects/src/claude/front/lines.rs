@@ -8,7 +8,7 @@ use super::control::{Control, Fields};
 use super::prompt;
 use crate::json::repair;
 
-pub(super) enum Said {
+pub(super) enum ClientMessage {
     Prompt(Prompt, Option<Json<'static>>),
     Control(Control, Fields),
     Answer(Answer),
@@ -17,7 +17,7 @@ pub(super) enum Said {
 }
 
 /// A line that cannot be read.
-pub(super) struct Unread {
+pub(super) struct UnreadableLine {
     pub(super) why: String,
     /// It was meant to be a prompt: somebody waits for its result.
     pub(super) is_prompt: bool,
@@ -31,30 +31,34 @@ struct Head {
 
 /// Reads a line. One that only some parsers accept, such as one with half a surrogate pair, is repaired
 /// first.
-pub(super) fn read(text: &str, replays: bool, keeps_form: bool) -> Result<Said, Unread> {
+pub(super) fn read(
+    text: &str,
+    replays: bool,
+    keeps_form: bool,
+) -> Result<ClientMessage, UnreadableLine> {
     strict(text, replays, keeps_form).or_else(|unread| match repair(text) {
         Ok(mended) => strict(&mended, replays, keeps_form),
         Err(_) => Err(unread),
     })
 }
 
-fn strict(text: &str, replays: bool, keeps_form: bool) -> Result<Said, Unread> {
-    let unread = |why| Unread { why, is_prompt: false };
+fn strict(text: &str, replays: bool, keeps_form: bool) -> Result<ClientMessage, UnreadableLine> {
+    let unread = |why| UnreadableLine { why, is_prompt: false };
     let head: Head = serde_json::from_str(text)
         .map_err(|error| unread(format!("failed to read the line: {error}")))?;
     Ok(match head.kind.as_str() {
         "user" => {
-            let prompt =
-                prompt::read(text, keeps_form).map_err(|why| Unread { why, is_prompt: true })?;
+            let prompt = prompt::read(text, keeps_form)
+                .map_err(|why| UnreadableLine { why, is_prompt: true })?;
             let replay = if replays { prompt::message(text) } else { None };
-            Said::Prompt(prompt, replay)
+            ClientMessage::Prompt(prompt, replay)
         }
         "control_request" => {
             let (control, fields) = Control::read(text).map_err(unread)?;
-            Said::Control(control, fields)
+            ClientMessage::Control(control, fields)
         }
-        "control_response" => Said::Answer(Answer::control(text).map_err(unread)?),
-        "callback.response" => Said::Answer(Answer::callback(text).map_err(unread)?),
-        _ => Said::Nothing,
+        "control_response" => ClientMessage::Answer(Answer::control(text).map_err(unread)?),
+        "callback.response" => ClientMessage::Answer(Answer::callback(text).map_err(unread)?),
+        _ => ClientMessage::Nothing,
     })
 }

@@ -7,13 +7,13 @@ use agentwire_protocol::{Command, Event, Json, NativeLine, Settlement, Stream};
 use serde::{Deserialize, Serialize};
 
 use super::initialize::Flavour;
-use super::{ClaudeFront, Stage, Then};
+use super::{ClaudeFront, PendingCall, Stage};
 use crate::claude::permission;
 use crate::front::Outbox;
 
 /// A request that was put to the client.
 #[derive(Clone, Debug)]
-pub(super) struct Shown {
+pub(super) struct ShownRequest {
     pub(super) kind: RequestKind,
     /// It was asked in the agent's own format, and is answered in it.
     pub(super) is_native: bool,
@@ -65,7 +65,7 @@ impl ClaudeFront {
                 "Claude requested permissions to use {tool}, but you haven't granted it yet."
             );
             let call = out.command(&session, Command::Settle(Settlement::deny(&*id, message)));
-            self.calls.insert(call, Then::Settle(id));
+            self.calls.insert(call, PendingCall::Settle(id));
             return;
         }
         let native = native_line(event);
@@ -84,7 +84,7 @@ impl ClaudeFront {
                 request: control_request(request, &tool, &input),
             }),
         };
-        let shown = Shown {
+        let shown = ShownRequest {
             kind: request.kind,
             is_native: native.is_some(),
             tool,

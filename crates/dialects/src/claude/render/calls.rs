@@ -9,9 +9,9 @@ use agentwire_protocol::{Json, MAIN_AGENT, Text};
 use serde::Serialize;
 
 use super::frames::{TaskNotification, UserBlock};
-use super::messages::{Piece, Sort};
-use super::output::Voice;
-use super::tools::{Given, Tool, bound, completed, failed, tool_result, user};
+use super::messages::{BlockKind, TextPiece};
+use super::output::MessageWriter;
+use super::tools::{CallResult, OpenCall, bound, completed, failed, tool_result, user};
 use super::{Renderer, files, plan, system};
 use crate::claude::permission;
 
@@ -23,9 +23,9 @@ impl Renderer {
         &mut self,
         agent: &str,
         tool: &ToolStarted<'_>,
-        voice: &mut Voice<'_>,
+        writer: &mut MessageWriter<'_>,
     ) {
-        self.call(Tool::started(agent, tool), voice);
+        self.call(OpenCall::started(agent, tool), writer);
     }
 
     /// From now on a call shows what permission was asked for. A question becomes a call of Claude's.
@@ -33,7 +33,7 @@ impl Renderer {
         &mut self,
         agent: &str,
         request: &RequestRaised<'_>,
-        voice: &mut Voice<'_>,
+        writer: &mut MessageWriter<'_>,
     ) {
         let id = request.tool_use_id.as_ref().unwrap_or(&request.request_id).decode();
         let open = self.tools.iter().position(|tool| tool.id == id);
@@ -47,7 +47,7 @@ impl Renderer {
             (RequestKind::Question, None) if !request.questions.is_empty() => {
                 let input = permission::questions(&request.questions);
                 let name = permission::QUESTIONS.to_owned();
-                self.call(Tool::new(&id, agent, name, input), voice);
+                self.call(OpenCall::new(&id, agent, name, input), writer);
                 self.questions.insert(request.request_id.to_string(), id.into_owned());
             }
             (RequestKind::Permission | RequestKind::Question, _)
@@ -56,7 +56,11 @@ impl Renderer {
     }
 
     /// A question that was shown as a call gets its result.
-    pub(super) fn request_settled(&mut self, settled: &RequestSettled<'_>, voice: &mut Voice<'_>) {
+    pub(super) fn request_settled(
+        &mut self,
+        settled: &RequestSettled<'_>,
+        writer: &mut MessageWriter<'_>,
+    ) {
         let id = self.questions.remove(&*settled.request_id.decode());
         let Some(tool) = id.and_then(|id| self.close(&id)) else { return };
         let (words, is_error) = match settled.outcome {
@@ -67,8 +71,8 @@ impl Renderer {
             RequestOutcome::Withdrawn => ("The question was withdrawn.", true),
         };
         let reason = settled.reason.as_ref().filter(|_| is_error).map(Text::decode);
-        let given = Given::words(reason.as_deref().unwrap_or(words), is_error);
-        self.give(&tool, &given, voice);
+        let given = CallResult::words(reason.as_deref().unwrap_or(words), is_error);
+        self.give(&tool, &given, writer);
     }
 
     pub(super) fn tool_progress(&mut self, progress: &ToolProgress<'_>) {
@@ -80,14 +84,18 @@ impl Renderer {
         }
     }
 
-    pub(super) fn tool_completed(&mut self, ended: &ToolCompleted<'_>, voice: &mut Voice<'_>) {
+    pub(super) fn tool_completed(
+        &mut self,
+        ended: &ToolCompleted<'_>,
+        writer: &mut MessageWriter<'_>,
+    ) {
         let Some(tool) = self.close(&ended.tool_id.decode()) else { return };
         self.turn.cut_tool &= tool.agent != MAIN_AGENT;
         let given = completed(&mut self.scanner, &tool, ended);
-        self.give(&tool, &given, voice);
+        self.give(&tool, &given, writer);
     }
 
-    pub(super) fn tool_failed(&mut self, ended: &ToolFailed<'_>, voice: &mut Voice<'_>) {
+    pub(super) fn tool_failed(&mut self, ended: &ToolFailed<'_>, writer: &mut MessageWriter<'_>) {
         let Some(tool) = self.close(&ended.tool_id.decode()) else { return };
         match ended.reason {
             ToolFailure::Denied => self.turn.denied(&tool),
@@ -95,17 +103,17 @@ impl Renderer {
             ToolFailure::Invalid => {}
         }
         let given = failed(&tool, &ended.error.decode(), ended.result.as_ref());
-        self.give(&tool, &given, voice);
+        self.give(&tool, &given, writer);
     }
 
     /// The turn ends: running calls of the main agent are cut off.
-    pub(super) fn cut_tools(&mut self, voice: &mut Voice<'_>) {
-        let is_cut = |tool: &mut Tool| tool.agent == MAIN_AGENT;
-        let cut: Vec<Tool> = self.tools.extract_if(.., is_cut).collect();
+    pub(super) fn cut_tools(&mut self, writer: &mut MessageWriter<'_>) {
+        let is_cut = |tool: &mut OpenCall| tool.agent == MAIN_AGENT;
+        let cut: Vec<OpenCall> = self.tools.extract_if(.., is_cut).collect();
         for tool in cut {
             self.turn.cut_tool = true;
             let given = failed(&tool, "the turn ended without its result", None);
-            self.give(&tool, &given, voice);
+            self.give(&tool, &given, writer);
         }
     }
 
@@ -114,18 +122,18 @@ impl Renderer {
         &mut self,
         agent: &str,
         change: &FileChanged<'_>,
-        voice: &mut Voice<'_>,
+        writer: &mut MessageWriter<'_>,
     ) {
         if change.tool_id.as_ref().is_some_and(|id| self.edits.has(&id.decode())) {
             return;
         }
         for edit in files::edits(change) {
-            let given = Given {
+            let given = CallResult {
                 content: Json::of(&edit.content),
                 is_error: false,
                 structured: Some(edit.structured),
             };
-            self.call_and_give(agent, edit.name, edit.input, &given, voice);
+            self.call_and_give(agent, edit.name, edit.input, &given, writer);
         }
     }
 
@@ -133,17 +141,17 @@ impl Renderer {
         &mut self,
         agent: &str,
         plan: &PlanUpdated<'_>,
-        voice: &mut Voice<'_>,
+        writer: &mut MessageWriter<'_>,
     ) {
         if let Some(words) = plan.explanation.as_ref().filter(|_| plan.entries.is_empty()) {
-            let piece = Piece {
-                sort: Sort::Text,
+            let piece = TextPiece {
+                kind: BlockKind::Text,
                 content: words,
                 is_complete: true,
                 block_id: Some(&Text::fixed("plan")),
                 signature: None,
             };
-            self.piece(agent, &piece, voice);
+            self.piece(agent, &piece, writer);
             return;
         }
         let todos = plan::todos(plan);
@@ -151,11 +159,11 @@ impl Renderer {
             return;
         }
         let old = self.todos.replace(todos.clone()).unwrap_or_else(|| Json::trusted("[]"));
-        let given = Given {
+        let given = CallResult {
             structured: Some(plan::structured(&old, &todos)),
-            ..Given::words("Todos have been modified successfully.", false)
+            ..CallResult::words("Todos have been modified successfully.", false)
         };
-        self.call_and_give(agent, "TodoWrite", plan::input(&todos), &given, voice);
+        self.call_and_give(agent, "TodoWrite", plan::input(&todos), &given, writer);
     }
 
     /// A subagent is the call that spawned it. If there was none, one is rendered.
@@ -164,7 +172,7 @@ impl Renderer {
         agent: &str,
         parent: &str,
         spawned: &AgentSpawned<'_>,
-        voice: &mut Voice<'_>,
+        writer: &mut MessageWriter<'_>,
     ) {
         if agent == MAIN_AGENT {
             return;
@@ -173,12 +181,12 @@ impl Renderer {
             self.background.add(agent);
         }
         if !self.called.has(agent) {
-            self.call_agent(agent, parent, spawned, voice);
+            self.call_agent(agent, parent, spawned, writer);
         }
         if let Some(prompt) = spawned.prompt.as_ref().filter(|_| self.called.has(agent)) {
             // It may be reported late, after the agent has spoken.
-            self.speakers.of(agent, voice).end_message(voice);
-            user(UserBlock::Text { text: &prompt.decode() }, agent, None, voice);
+            self.speakers.of(agent, writer).end_message(writer);
+            user(UserBlock::Text { text: &prompt.decode() }, agent, None, writer);
         }
     }
 
@@ -187,7 +195,7 @@ impl Renderer {
         agent: &str,
         parent: &str,
         spawned: &AgentSpawned<'_>,
-        voice: &mut Voice<'_>,
+        writer: &mut MessageWriter<'_>,
     ) {
         let words = |text: &Option<Text<'_>>| text.as_ref().map(Text::to_string);
         let name = words(&spawned.name).unwrap_or_else(|| "general-purpose".to_owned());
@@ -196,11 +204,15 @@ impl Renderer {
             prompt: words(&spawned.prompt).unwrap_or_default(),
             subagent_type: name,
         });
-        self.call(Tool::new(agent, parent, "Task".to_owned(), input), voice);
+        self.call(OpenCall::new(agent, parent, "Task".to_owned(), input), writer);
         if spawned.background == Some(true)
             && let Some(tool) = self.close(agent)
         {
-            self.give(&tool, &Given::words("The agent works in the background.", false), voice);
+            self.give(
+                &tool,
+                &CallResult::words("The agent works in the background.", false),
+                writer,
+            );
         }
     }
 
@@ -208,9 +220,9 @@ impl Renderer {
         &mut self,
         agent: &str,
         finished: &AgentFinished<'_>,
-        voice: &mut Voice<'_>,
+        writer: &mut MessageWriter<'_>,
     ) {
-        self.speakers.leave(agent, voice);
+        self.speakers.leave(agent, writer);
         let (status, otherwise) = match finished.outcome {
             AgentOutcome::Completed => ("completed", ""),
             AgentOutcome::Failed => ("failed", "the agent failed"),
@@ -219,7 +231,7 @@ impl Renderer {
         let words = finished.result.as_ref().map_or(otherwise.into(), |result| result.decode());
         if let Some(tool) = self.close(agent) {
             let is_error = finished.outcome != AgentOutcome::Completed;
-            self.give(&tool, &Given::words(&words, is_error), voice);
+            self.give(&tool, &CallResult::words(&words, is_error), writer);
         } else if self.background.has(agent) {
             // Its call ended when it was spawned.
             let notice = TaskNotification {
@@ -229,11 +241,11 @@ impl Renderer {
                 output_file: "",
                 summary: &words,
             };
-            system("task_notification", notice, voice);
+            system("task_notification", notice, writer);
         }
     }
 
-    fn call(&mut self, mut tool: Tool, voice: &mut Voice<'_>) {
+    fn call(&mut self, mut tool: OpenCall, writer: &mut MessageWriter<'_>) {
         let is_open = self.tools.iter().any(|open| open.id == tool.id);
         if is_open || self.tools.len() >= OPEN_LIMIT || !self.may_speak(&tool.agent) {
             return;
@@ -245,23 +257,23 @@ impl Renderer {
             self.edits.add(&tool.id);
         }
         tool.name = shown.name;
-        let speaker = self.speakers.of(&tool.agent, voice);
-        speaker.tool_use((&tool.id, &tool.name, &shown.input), self.session.model(), voice);
+        let speaker = self.speakers.of(&tool.agent, writer);
+        speaker.tool_use((&tool.id, &tool.name, &shown.input), self.session.model(), writer);
         self.tools.push(tool);
         bound(&mut self.tools);
     }
 
-    fn close(&mut self, id: &str) -> Option<Tool> {
+    fn close(&mut self, id: &str) -> Option<OpenCall> {
         let at = self.tools.iter().position(|tool| tool.id == id)?;
         Some(self.tools.remove(at))
     }
 
     /// Shows the result of a call. Only then is the model's message known to be complete.
-    fn give(&mut self, tool: &Tool, given: &Given<'_>, voice: &mut Voice<'_>) {
-        let speaker = self.speakers.of(&tool.agent, voice);
-        speaker.end_message(voice);
-        speaker.goes_on = false;
-        tool_result(&tool.id, &tool.agent, given, voice);
+    fn give(&mut self, tool: &OpenCall, given: &CallResult<'_>, writer: &mut MessageWriter<'_>) {
+        let speaker = self.speakers.of(&tool.agent, writer);
+        speaker.end_message(writer);
+        speaker.is_continued = false;
+        tool_result(&tool.id, &tool.agent, given, writer);
     }
 
     /// Shows a call that the agent did not make, and its result.
@@ -270,19 +282,19 @@ impl Renderer {
         agent: &str,
         name: &str,
         input: Json<'static>,
-        given: &Given<'_>,
-        voice: &mut Voice<'_>,
+        given: &CallResult<'_>,
+        writer: &mut MessageWriter<'_>,
     ) {
-        let id = voice.id("toolu_");
+        let id = writer.id("toolu_");
         // The model did not write this: a message that it interrupts continues after it.
-        let speaker = self.speakers.of(agent, voice);
-        let goes_on = speaker.goes_on || speaker.is_in_message();
-        speaker.goes_on = true;
-        self.call(Tool::new(&id, agent, name.to_owned(), input), voice);
+        let speaker = self.speakers.of(agent, writer);
+        let is_continued = speaker.is_continued || speaker.is_in_message();
+        speaker.is_continued = true;
+        self.call(OpenCall::new(&id, agent, name.to_owned(), input), writer);
         if let Some(tool) = self.close(&id) {
-            self.give(&tool, given, voice);
+            self.give(&tool, given, writer);
         }
-        self.speakers.of(agent, voice).goes_on = goes_on;
+        self.speakers.of(agent, writer).is_continued = is_continued;
     }
 }
 

@@ -50,7 +50,7 @@ fn write(path: &str, content: &str) -> Edit {
         name: "Write",
         input: Json::of(&WriteInput { file_path: path, content }),
         content: format!("File created successfully at: {path}"),
-        structured: Json::of(&Written {
+        structured: Json::of(&WriteResult {
             r#type: "create",
             file_path: path,
             content,
@@ -65,7 +65,7 @@ fn edit(path: &str, old: &str, new: &str, before: Option<&str>, patch: &[Patch<'
         name: "Edit",
         input: Json::of(&EditInput { file_path: path, old_string: old, new_string: new }),
         content: format!("The file {path} has been updated."),
-        structured: Json::of(&Edited {
+        structured: Json::of(&EditResult {
             file_path: path,
             old_string: old,
             new_string: new,
@@ -149,7 +149,7 @@ struct EditInput<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Written<'a> {
+struct WriteResult<'a> {
     r#type: &'static str,
     file_path: &'a str,
     content: &'a str,
@@ -159,7 +159,7 @@ struct Written<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Edited<'a> {
+struct EditResult<'a> {
     file_path: &'a str,
     old_string: &'a str,
     new_string: &'a str,

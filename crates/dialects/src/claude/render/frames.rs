@@ -48,7 +48,7 @@ pub(super) struct System<'a, T> {
 
 /// `system/compact_boundary`
 #[derive(Serialize)]
-pub(super) struct Compacted {
+pub(super) struct CompactBoundary {
     pub(super) compact_metadata: CompactMetadata,
 }
 
@@ -208,7 +208,7 @@ pub(super) enum UserBlock<'a> {
 #[derive(Serialize)]
 pub(super) struct StreamEvent<'a> {
     pub(super) r#type: &'static str,
-    pub(super) event: Streamed<'a>,
+    pub(super) event: ModelEvent<'a>,
     pub(super) session_id: &'a str,
     pub(super) parent_tool_use_id: Option<&'a str>,
     pub(super) uuid: String,
@@ -217,7 +217,7 @@ pub(super) struct StreamEvent<'a> {
 /// An event of the model API.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Streamed<'a> {
+pub(super) enum ModelEvent<'a> {
     MessageStart { message: Message<'a> },
     ContentBlockStart { index: u64, content_block: Block<'a> },
     ContentBlockDelta { index: u64, delta: Delta<'a> },

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use agentwire_protocol::{Json, MAIN_AGENT, Text};
 
-use super::frames::{Assistant, Block, Delta, Message, Stop, StreamEvent, Streamed, Usage};
-use super::output::Voice;
+use super::frames::{Assistant, Block, Delta, Message, ModelEvent, Stop, StreamEvent, Usage};
+use super::output::MessageWriter;
 
 /// How many subagents may be in mid-message; beyond that, one is cut short.
 const SPEAKER_LIMIT: usize = 256;
@@ -23,7 +23,7 @@ pub(super) struct Speakers {
 }
 
 impl Speakers {
-    pub(super) fn of(&mut self, agent: &str, voice: &mut Voice<'_>) -> &mut Speaker {
+    pub(super) fn of(&mut self, agent: &str, writer: &mut MessageWriter<'_>) -> &mut Speaker {
         if agent == MAIN_AGENT {
             return &mut self.main;
         }
@@ -31,7 +31,7 @@ impl Speakers {
             && !self.subagents.contains_key(agent)
             && let Some((_, mut speaker)) = self.subagents.pop_first()
         {
-            speaker.end_message(voice);
+            speaker.end_message(writer);
         }
         self.subagents
             .entry(agent.to_owned())
@@ -39,9 +39,9 @@ impl Speakers {
     }
 
     /// The subagent finished.
-    pub(super) fn leave(&mut self, agent: &str, voice: &mut Voice<'_>) {
+    pub(super) fn leave(&mut self, agent: &str, writer: &mut MessageWriter<'_>) {
         if let Some(mut speaker) = self.subagents.remove(agent) {
-            speaker.end_message(voice);
+            speaker.end_message(writer);
         }
     }
 }
@@ -65,7 +65,7 @@ pub(super) struct Speaker {
     /// The answer belongs to an earlier message.
     is_answered: bool,
     /// Its message was ended by something that is not from its model: the next piece continues it.
-    pub(super) goes_on: bool,
+    pub(super) is_continued: bool,
 }
 
 /// A message of the model that is not complete.
@@ -82,20 +82,20 @@ struct OpenMessage {
 
 #[derive(Debug)]
 struct OpenBlock {
-    sort: Sort,
+    kind: BlockKind,
     id: Option<String>,
     text: String,
     signature: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sort {
+pub(super) enum BlockKind {
     Text,
     Thinking,
 }
 
-pub(super) struct Piece<'p> {
-    pub(super) sort: Sort,
+pub(super) struct TextPiece<'p> {
+    pub(super) kind: BlockKind,
     pub(super) content: &'p Text<'p>,
     pub(super) is_complete: bool,
     pub(super) block_id: Option<&'p Text<'p>>,
@@ -104,9 +104,9 @@ pub(super) struct Piece<'p> {
 
 impl Speaker {
     /// Everything it said before belongs to an earlier turn.
-    pub(super) fn begin_turn(&mut self) {
+    pub(super) fn start_turn(&mut self) {
         self.messages = 0;
-        self.goes_on = false;
+        self.is_continued = false;
         self.answer_id = None;
         self.answer.clear();
     }
@@ -118,24 +118,29 @@ impl Speaker {
 
     /// Adds a piece of text or reasoning. A message has one open block at a time, as Claude's do: a piece
     /// of another block closes the open one.
-    pub(super) fn piece(&mut self, piece: &Piece<'_>, model: &str, voice: &mut Voice<'_>) {
+    pub(super) fn piece(
+        &mut self,
+        piece: &TextPiece<'_>,
+        model: &str,
+        writer: &mut MessageWriter<'_>,
+    ) {
         let id = piece.block_id.map(|id| id.decode());
         let continues = self
             .open_block()
-            .is_some_and(|block| block.sort == piece.sort && block.id.as_deref() == id.as_deref());
+            .is_some_and(|block| block.kind == piece.kind && block.id.as_deref() == id.as_deref());
         let signature = piece.signature.filter(|signature| !signature.is_empty());
         if !continues {
             if piece.content.is_empty() && signature.is_none() {
                 return;
             }
-            self.begin_block(piece.sort, id.map(String::from), model, voice);
+            self.start_block(piece.kind, id.map(String::from), model, writer);
         }
-        self.add(piece.sort, piece.content, signature, voice);
+        self.add(piece.kind, piece.content, signature, writer);
         if self.open_block().is_some_and(|block| block.text.len() >= BLOCK_LIMIT) {
-            self.end_block(voice);
+            self.end_block(writer);
         }
         if piece.is_complete {
-            self.end_block(voice);
+            self.end_block(writer);
         }
     }
 
@@ -143,24 +148,24 @@ impl Speaker {
         &mut self,
         (id, name, input): (&str, &str, &Json<'_>),
         model: &str,
-        voice: &mut Voice<'_>,
+        writer: &mut MessageWriter<'_>,
     ) {
-        self.end_block(voice);
-        self.begin_message(model, voice);
+        self.end_block(writer);
+        self.start_message(model, writer);
         let spawned_by = self.spawned_by.as_deref();
         let Some(open) = &mut self.message else { return };
         open.stop_reason = "tool_use";
         let index = open.blocks;
         let nothing = Json::EMPTY;
-        stream(voice, spawned_by, || Streamed::ContentBlockStart {
+        stream(writer, spawned_by, || ModelEvent::ContentBlockStart {
             index,
             content_block: Block::ToolUse { id, name, input: &nothing },
         });
-        stream(voice, spawned_by, || Streamed::ContentBlockDelta {
+        stream(writer, spawned_by, || ModelEvent::ContentBlockDelta {
             index,
             delta: Delta::InputJson { partial_json: input.get() },
         });
-        open.say(Block::ToolUse { id, name, input }, spawned_by, voice);
+        open.say(Block::ToolUse { id, name, input }, spawned_by, writer);
     }
 
     /// What the open message has used, as known now.
@@ -171,67 +176,75 @@ impl Speaker {
     }
 
     /// The model finished its message: something else follows, or nothing more.
-    pub(super) fn end_message(&mut self, voice: &mut Voice<'_>) {
-        self.end_block(voice);
+    pub(super) fn end_message(&mut self, writer: &mut MessageWriter<'_>) {
+        self.end_block(writer);
         let spawned_by = self.spawned_by.as_deref();
         let Some(open) = self.message.take() else { return };
-        stream(voice, spawned_by, || Streamed::MessageDelta {
+        stream(writer, spawned_by, || ModelEvent::MessageDelta {
             delta: Stop { stop_reason: open.stop_reason, stop_sequence: None },
             usage: open.usage,
         });
-        stream(voice, spawned_by, || Streamed::MessageStop {});
+        stream(writer, spawned_by, || ModelEvent::MessageStop {});
     }
 
     fn open_block(&self) -> Option<&OpenBlock> {
         self.message.as_ref()?.block.as_ref()
     }
 
-    fn begin_message(&mut self, model: &str, voice: &mut Voice<'_>) {
+    fn start_message(&mut self, model: &str, writer: &mut MessageWriter<'_>) {
         if self.message.is_some() {
             return;
         }
-        if !std::mem::take(&mut self.goes_on) {
+        if !std::mem::take(&mut self.is_continued) {
             self.messages += 1;
             self.is_answered = true;
         }
         let open = self.message.insert(OpenMessage {
-            id: voice.id("msg_"),
+            id: writer.id("msg_"),
             model: model.to_owned(),
             blocks: 0,
             block: None,
             stop_reason: "end_turn",
             usage: Usage::default(),
         });
-        stream(voice, self.spawned_by.as_deref(), || Streamed::MessageStart {
+        stream(writer, self.spawned_by.as_deref(), || ModelEvent::MessageStart {
             message: Message::new(&open.id, &open.model, &[]),
         });
     }
 
-    fn begin_block(&mut self, sort: Sort, id: Option<String>, model: &str, voice: &mut Voice<'_>) {
-        self.end_block(voice);
-        self.begin_message(model, voice);
+    fn start_block(
+        &mut self,
+        kind: BlockKind,
+        id: Option<String>,
+        model: &str,
+        writer: &mut MessageWriter<'_>,
+    ) {
+        self.end_block(writer);
+        self.start_message(model, writer);
         let Some(open) = &mut self.message else { return };
-        if sort == Sort::Text && (std::mem::take(&mut self.is_answered) || self.answer_id != id) {
+        if kind == BlockKind::Text
+            && (std::mem::take(&mut self.is_answered) || self.answer_id != id)
+        {
             self.answer.clear();
             self.answer_id.clone_from(&id);
         }
-        open.block = Some(OpenBlock { sort, id, text: String::new(), signature: String::new() });
+        open.block = Some(OpenBlock { kind, id, text: String::new(), signature: String::new() });
         let index = open.blocks;
-        stream(voice, self.spawned_by.as_deref(), || Streamed::ContentBlockStart {
+        stream(writer, self.spawned_by.as_deref(), || ModelEvent::ContentBlockStart {
             index,
-            content_block: match sort {
-                Sort::Text => Block::Text { text: "" },
-                Sort::Thinking => Block::Thinking { thinking: "", signature: "" },
+            content_block: match kind {
+                BlockKind::Text => Block::Text { text: "" },
+                BlockKind::Thinking => Block::Thinking { thinking: "", signature: "" },
             },
         });
     }
 
     fn add(
         &mut self,
-        sort: Sort,
+        kind: BlockKind,
         content: &Text<'_>,
         signature: Option<&Text<'_>>,
-        voice: &mut Voice<'_>,
+        writer: &mut MessageWriter<'_>,
     ) {
         let spawned_by = self.spawned_by.as_deref();
         let Some(open) = &mut self.message else { return };
@@ -239,38 +252,38 @@ impl Speaker {
         let Some(block) = &mut open.block else { return };
         if !content.is_empty() {
             block.text.push_str(&content.decode());
-            stream(voice, spawned_by, || Streamed::ContentBlockDelta {
+            stream(writer, spawned_by, || ModelEvent::ContentBlockDelta {
                 index,
-                delta: match sort {
-                    Sort::Text => Delta::Text { text: content },
-                    Sort::Thinking => Delta::Thinking { thinking: content },
+                delta: match kind {
+                    BlockKind::Text => Delta::Text { text: content },
+                    BlockKind::Thinking => Delta::Thinking { thinking: content },
                 },
             });
         }
         if let Some(signature) = signature {
             block.signature = signature.to_string();
-            stream(voice, spawned_by, || Streamed::ContentBlockDelta {
+            stream(writer, spawned_by, || ModelEvent::ContentBlockDelta {
                 index,
                 delta: Delta::Signature { signature },
             });
         }
     }
 
-    fn end_block(&mut self, voice: &mut Voice<'_>) {
+    fn end_block(&mut self, writer: &mut MessageWriter<'_>) {
         let Some(open) = &mut self.message else { return };
         let Some(block) = open.block.take() else { return };
         let spawned_by = self.spawned_by.as_deref();
         open.stop_reason = "end_turn";
-        match block.sort {
-            Sort::Text => {
-                open.say(Block::Text { text: &block.text }, spawned_by, voice);
+        match block.kind {
+            BlockKind::Text => {
+                open.say(Block::Text { text: &block.text }, spawned_by, writer);
                 let room = ANSWER_LIMIT.saturating_sub(self.answer.len());
                 let end = block.text.floor_char_boundary(room);
                 self.answer.push_str(block.text.get(..end).unwrap_or_default());
             }
-            Sort::Thinking => {
+            BlockKind::Thinking => {
                 let (thinking, signature) = (&*block.text, &*block.signature);
-                open.say(Block::Thinking { thinking, signature }, spawned_by, voice);
+                open.say(Block::Thinking { thinking, signature }, spawned_by, writer);
             }
         }
     }
@@ -278,10 +291,10 @@ impl Speaker {
 
 impl OpenMessage {
     /// Writes a whole block, then its end.
-    fn say(&mut self, block: Block<'_>, spawned_by: Option<&str>, voice: &mut Voice<'_>) {
-        let uuid = voice.uuid();
-        let session_id = voice.session_id;
-        voice.frame(&Assistant {
+    fn say(&mut self, block: Block<'_>, spawned_by: Option<&str>, writer: &mut MessageWriter<'_>) {
+        let uuid = writer.uuid();
+        let session_id = writer.session_id;
+        writer.frame(&Assistant {
             r#type: "assistant",
             message: Message::new(&self.id, &self.model, &[block]),
             parent_tool_use_id: spawned_by,
@@ -291,23 +304,23 @@ impl OpenMessage {
             is_api_error_message: false,
         });
         let index = self.blocks;
-        stream(voice, spawned_by, || Streamed::ContentBlockStop { index });
+        stream(writer, spawned_by, || ModelEvent::ContentBlockStop { index });
         self.blocks += 1;
     }
 }
 
 /// Writes a `stream_event`, if the client wants them. Claude streams nothing of subagents.
 fn stream<'e>(
-    voice: &mut Voice<'_>,
+    writer: &mut MessageWriter<'_>,
     spawned_by: Option<&'e str>,
-    event: impl FnOnce() -> Streamed<'e>,
+    event: impl FnOnce() -> ModelEvent<'e>,
 ) {
-    if !voice.partial || spawned_by.is_some() {
+    if !writer.partial || spawned_by.is_some() {
         return;
     }
-    let uuid = voice.piece_uuid();
-    let session_id = voice.session_id;
-    voice.frame(&StreamEvent {
+    let uuid = writer.piece_uuid();
+    let session_id = writer.session_id;
+    writer.frame(&StreamEvent {
         r#type: "stream_event",
         event: event(),
         session_id,

@@ -11,7 +11,7 @@ use crate::tape::bare;
 
 /// What a line means to the renderer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub(super) enum LineKind {
     /// Control, or nothing that a client reads as a message: left to the front.
     Withheld,
     /// `stream_event`, and the lines that come with it
@@ -33,54 +33,57 @@ pub(super) fn is_claude(native: &Native<'_>) -> bool {
 
 /// The text on one line, and what it is. A line on which parsers differ is JSON to most readers, and passes
 /// too.
-pub(super) fn read<'n>(scanner: &mut Scanner, line: &'n NativeLine<'_>) -> (Cow<'n, str>, Line) {
+pub(super) fn read<'n>(
+    scanner: &mut Scanner,
+    line: &'n NativeLine<'_>,
+) -> (Cow<'n, str>, LineKind) {
     match line {
         NativeLine::Json(json) => {
             let text = json.get();
-            (Cow::Borrowed(text), known(text).unwrap_or_else(|| sort(scanner, text)))
+            (Cow::Borrowed(text), known(text).unwrap_or_else(|| kind(scanner, text)))
         }
         NativeLine::Text(text) => {
             let text = bare(text);
-            (on_one_line(text), sort(scanner, text))
+            (on_one_line(text), kind(scanner, text))
         }
-        NativeLine::Bytes(_) => (Cow::Borrowed(""), Line::Withheld),
+        NativeLine::Bytes(_) => (Cow::Borrowed(""), LineKind::Withheld),
     }
 }
 
 /// Most lines are checked JSON that starts with its type. For these, only the type is looked at.
-fn known(text: &str) -> Option<Line> {
+fn known(text: &str) -> Option<LineKind> {
     let (name, _) = text.strip_prefix("{\"type\":\"")?.split_once('"')?;
     match name {
-        "stream_event" => Some(Line::Partial),
-        "assistant" | "user" => Some(Line::Message),
+        "stream_event" => Some(LineKind::Partial),
+        "assistant" | "user" => Some(LineKind::Message),
         _ => None,
     }
 }
 
-fn sort(scanner: &mut Scanner, text: &str) -> Line {
-    let Ok(document) = scanner.scan_tolerant(text) else { return Line::Withheld };
+fn kind(scanner: &mut Scanner, text: &str) -> LineKind {
+    let Ok(document) = scanner.scan_tolerant(text) else { return LineKind::Withheld };
     let message = document.root();
     if !message.is_object() {
-        return Line::Withheld;
+        return LineKind::Withheld;
     }
     // Most readers take the last of duplicate names.
     let word = |name| message.fields().filter(|(key, _)| key == name).last()?.1.string();
     match word("type").as_deref() {
-        Some("stream_event") => Line::Partial,
-        Some("result") => Line::Result,
+        Some("stream_event") => LineKind::Partial,
+        Some("result") => LineKind::Result,
         Some("system") => match word("subtype").as_deref() {
-            Some("init") => Line::Init,
-            Some("session_state_changed") => Line::Withheld,
+            Some("init") => LineKind::Init,
+            Some("session_state_changed") => LineKind::Withheld,
             // Claude sends it only to clients that also get partial messages.
-            Some("status") if word("status").as_deref() == Some("requesting") => Line::Partial,
-            _ => Line::Message,
+            Some("status") if word("status").as_deref() == Some("requesting") => LineKind::Partial,
+            _ => LineKind::Message,
         },
-        Some("command_lifecycle") => Line::Lifecycle,
-        Some("keep_alive") => Line::Withheld,
+        Some("command_lifecycle") => LineKind::Lifecycle,
+        Some("keep_alive") => LineKind::Withheld,
         Some(name) if name.starts_with("control_") || name.starts_with("callback.") => {
-            Line::Withheld
+            LineKind::Withheld
         }
-        _ => Line::Message,
+        _ => LineKind::Message,
     }
 }
 

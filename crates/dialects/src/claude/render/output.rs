@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::digest::{digest, uuid};
 
 /// Writes the messages of the event that is being rendered.
-pub(super) struct Voice<'v> {
+pub(super) struct MessageWriter<'v> {
     say: &'v mut dyn FnMut(&str),
     /// Whether `stream_event` lines are wanted.
     pub(super) partial: bool,
@@ -19,7 +19,7 @@ pub(super) struct Voice<'v> {
     pieces: u64,
 }
 
-impl<'v> Voice<'v> {
+impl<'v> MessageWriter<'v> {
     pub(super) fn new(
         session_id: &'v str,
         event_id: &'v str,

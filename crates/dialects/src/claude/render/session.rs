@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::VERSION;
 use super::frames::{Init, Server, Usage};
-use super::output::Voice;
+use super::output::MessageWriter;
 use crate::json::{Scanner, Value};
 use crate::program;
 use crate::program::CacheCount;
@@ -46,7 +46,7 @@ pub(super) struct Session {
 
 impl Session {
     /// Learns what the event reports about the session as a whole.
-    pub(super) fn learn(&mut self, kind: &EventKind<'_>) {
+    pub(super) fn update_info(&mut self, kind: &EventKind<'_>) {
         match kind {
             EventKind::SessionStarted(started) => self.started(started),
             EventKind::StatusChanged(change) => self.changed(change),
@@ -230,16 +230,16 @@ impl Session {
     }
 
     /// Writes `system/init`.
-    pub(super) fn init(&self, voice: &mut Voice<'_>) {
+    pub(super) fn init(&self, writer: &mut MessageWriter<'_>) {
         let servers = self.servers.iter().map(|(name, status)| Server { name, status });
         let offered = self.offered.iter().flat_map(|(server, tools)| {
             tools.iter().map(move |tool| format!("mcp__{server}__{tool}"))
         });
         let mut tools = self.tools.clone();
         tools.extend(offered.filter(|tool| !self.tools.contains(tool)));
-        let uuid = voice.uuid();
-        let session_id = voice.session_id;
-        voice.frame(&Init {
+        let uuid = writer.uuid();
+        let session_id = writer.session_id;
+        writer.frame(&Init {
             r#type: "system",
             subtype: "init",
             cwd: self.cwd.as_deref().unwrap_or_default(),

@@ -1,7 +1,7 @@
 //! Messages that no event causes.
 
 use super::frames::Informational;
-use super::output::Voice;
+use super::output::MessageWriter;
 use super::turn::{Ending, Turn};
 use super::{Renderer, system};
 
@@ -12,13 +12,13 @@ impl Renderer {
         let id = format!("aside-{}", self.asides);
         let session_id = self.claude_id.take();
         let named = session_id.as_deref().unwrap_or(session);
-        let voice = &mut Voice::new(named, &id, self.options.partial, say);
+        let writer = &mut MessageWriter::new(named, &id, self.options.partial, say);
         // For a session that never started, Claude writes nothing but the result.
         if self.session.agent.is_some() && !self.turn.is_begun {
-            self.session.init(voice);
+            self.session.init(writer);
         }
         let turn = (&Turn::default(), "");
-        let is_error = self.totals.end(turn, &Ending::refused(why), 0, &self.session, voice);
+        let is_error = self.totals.end(turn, &Ending::refused(why), 0, &self.session, writer);
         self.last_is_error = Some(is_error);
         self.claude_id = session_id;
     }
@@ -33,7 +33,7 @@ impl Renderer {
         self.asides += 1;
         let id = format!("aside-{}", self.asides);
         let session_id = self.claude_id.as_deref().unwrap_or(session);
-        let voice = &mut Voice::new(session_id, &id, self.options.partial, say);
-        system("informational", Informational { content: why, level: "warning" }, voice);
+        let writer = &mut MessageWriter::new(session_id, &id, self.options.partial, say);
+        system("informational", Informational { content: why, level: "warning" }, writer);
     }
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::frames::{User, UserBlock, UserMessage};
 use super::messages::spawned_by;
-use super::output::Voice;
+use super::output::MessageWriter;
 use crate::claude::tools::{ToolCall, ToolUse, overlaid};
 use crate::json::{Scanner, Value};
 
@@ -20,7 +20,7 @@ const INPUT_LIMIT: usize = 8 << 20;
 
 /// A call without a result yet.
 #[derive(Debug)]
-pub(super) struct Tool {
+pub(super) struct OpenCall {
     pub(super) id: String,
     /// The agent that called it.
     pub(super) agent: String,
@@ -35,7 +35,7 @@ pub(super) struct Tool {
     title: Option<String>,
 }
 
-impl Tool {
+impl OpenCall {
     pub(super) fn started(agent: &str, tool: &ToolStarted<'_>) -> Self {
         let text = |text: &Option<Text<'_>>| text.as_ref().map(Text::to_string);
         Self {
@@ -97,8 +97,8 @@ impl Tool {
 }
 
 /// Drops the oldest inputs of open calls beyond the limit. The last stays: somebody may be asked about it.
-pub(super) fn bound(tools: &mut [Tool]) {
-    let mut held: usize = tools.iter().map(Tool::bytes).sum();
+pub(super) fn bound(tools: &mut [OpenCall]) {
+    let mut held: usize = tools.iter().map(OpenCall::bytes).sum();
     let others = tools.len().saturating_sub(1);
     for tool in tools.iter_mut().take(others) {
         if held <= INPUT_LIMIT {
@@ -110,7 +110,7 @@ pub(super) fn bound(tools: &mut [Tool]) {
 }
 
 /// The result of a call.
-pub(super) struct Given<'g> {
+pub(super) struct CallResult<'g> {
     /// A string or content blocks.
     pub(super) content: Json<'g>,
     pub(super) is_error: bool,
@@ -118,19 +118,24 @@ pub(super) struct Given<'g> {
     pub(super) structured: Option<Json<'g>>,
 }
 
-impl Given<'static> {
+impl CallResult<'static> {
     pub(super) fn words(words: &str, is_error: bool) -> Self {
         Self { content: Json::of(&words), is_error, structured: None }
     }
 }
 
-pub(super) fn tool_result(id: &str, agent: &str, given: &Given<'_>, voice: &mut Voice<'_>) {
+pub(super) fn tool_result(
+    id: &str,
+    agent: &str,
+    given: &CallResult<'_>,
+    writer: &mut MessageWriter<'_>,
+) {
     let block = UserBlock::ToolResult {
         tool_use_id: id,
         content: &given.content,
         is_error: given.is_error,
     };
-    user(block, agent, given.structured.as_ref(), voice);
+    user(block, agent, given.structured.as_ref(), writer);
 }
 
 /// Writes a `user` message.
@@ -138,11 +143,11 @@ pub(super) fn user(
     block: UserBlock<'_>,
     agent: &str,
     structured: Option<&Json<'_>>,
-    voice: &mut Voice<'_>,
+    writer: &mut MessageWriter<'_>,
 ) {
-    let uuid = voice.uuid();
-    let session_id = voice.session_id;
-    voice.frame(&User {
+    let uuid = writer.uuid();
+    let session_id = writer.session_id;
+    writer.frame(&User {
         r#type: "user",
         message: UserMessage { role: "user", content: [block] },
         parent_tool_use_id: spawned_by(agent),
@@ -155,9 +160,9 @@ pub(super) fn user(
 /// The result of a call that ran to its end.
 pub(super) fn completed<'g>(
     scanner: &mut Scanner,
-    tool: &Tool,
+    tool: &OpenCall,
     completed: &'g ToolCompleted<'_>,
-) -> Given<'g> {
+) -> CallResult<'g> {
     let is_error = !completed.success;
     let result = completed.result.as_ref().filter(|result| !is_empty(result));
     let structured = completed.structured.clone();
@@ -167,10 +172,10 @@ pub(super) fn completed<'g>(
             _ => Cow::Borrowed(&*tool.output),
         };
         let structured = structured.or_else(|| bash(tool, completed, &words));
-        return Given { content: Json::of(&words), is_error, structured };
+        return CallResult { content: Json::of(&words), is_error, structured };
     };
     let Ok(document) = scanner.scan(result.get()) else {
-        return Given { content: Json::of(&result.get()), is_error, structured };
+        return CallResult { content: Json::of(&result.get()), is_error, structured };
     };
     let root = document.root();
     if let Some(text) = root.string() {
@@ -179,13 +184,13 @@ pub(super) fn completed<'g>(
             Some(code) if is_error => Json::of(&format!("Exit code {code}\n{text}")),
             _ => result.clone(),
         };
-        return Given { content, is_error, structured };
+        return CallResult { content, is_error, structured };
     }
     if root.is_array() {
         let blocks: Vec<ResultBlock<'_>> = root.items().map(block).collect();
-        return Given { content: Json::of(&blocks), is_error, structured };
+        return CallResult { content: Json::of(&blocks), is_error, structured };
     }
-    Given {
+    CallResult {
         content: Json::of(&result.get()),
         is_error,
         structured: structured.or(Some(result.clone())),
@@ -193,10 +198,14 @@ pub(super) fn completed<'g>(
 }
 
 /// The result of a call that did not run to its end.
-pub(super) fn failed(tool: &Tool, error: &str, result: Option<&Json<'_>>) -> Given<'static> {
+pub(super) fn failed(
+    tool: &OpenCall,
+    error: &str,
+    result: Option<&Json<'_>>,
+) -> CallResult<'static> {
     let told = result.and_then(|result| result.read::<String>().ok());
     let words = told.filter(|told| !told.is_empty()).unwrap_or_else(|| joined(error, &tool.output));
-    Given::words(&words, true)
+    CallResult::words(&words, true)
 }
 
 fn joined(error: &str, output: &str) -> String {
@@ -208,7 +217,7 @@ fn is_empty(json: &Json<'_>) -> bool {
 }
 
 /// The form in which Claude's Bash returns its output.
-fn bash(tool: &Tool, completed: &ToolCompleted<'_>, output: &str) -> Option<Json<'static>> {
+fn bash(tool: &OpenCall, completed: &ToolCompleted<'_>, output: &str) -> Option<Json<'static>> {
     (tool.name == "Bash" && completed.success).then(|| {
         Json::of(&Bash { stdout: output, stderr: "", interrupted: false, is_image: false })
     })

@@ -8,9 +8,9 @@ use agentwire_protocol::usage::{ModelUsage, plus_cost};
 use agentwire_protocol::{Json, MAIN_AGENT, TokenUsage};
 
 use super::frames::{Assistant, Block, Denial, Message, ModelTotals, Outcome, UserBlock};
-use super::output::Voice;
+use super::output::MessageWriter;
 use super::session::Session;
-use super::tools::{Tool, user};
+use super::tools::{OpenCall, user};
 
 /// How many models are counted separately.
 const MODEL_LIMIT: usize = 64;
@@ -47,7 +47,7 @@ impl Turn {
     }
 
     /// Lists a refused call.
-    pub(super) fn denied(&mut self, tool: &Tool) {
+    pub(super) fn denied(&mut self, tool: &OpenCall) {
         if self.denials.len() >= DENIAL_LIMIT {
             return;
         }
@@ -156,7 +156,7 @@ impl Totals {
         ending: &Ending<'_>,
         messages: u64,
         session: &Session,
-        voice: &mut Voice<'_>,
+        writer: &mut MessageWriter<'_>,
     ) -> bool {
         self.add(ending, session);
         let words = &*ending.words;
@@ -177,18 +177,18 @@ impl Totals {
             }
         };
         match ending.failure {
-            Some(TurnFailure::Interrupted) => interrupted(turn.cut_tool, voice),
+            Some(TurnFailure::Interrupted) => interrupted(turn.cut_tool, writer),
             Some(TurnFailure::Error) if ending.is_unstructured() => {}
             Some(TurnFailure::Error | TurnFailure::Refused) => {
-                synthetic(words, ending, stop_reason, voice);
+                synthetic(words, ending, stop_reason, writer);
             }
             Some(TurnFailure::MaxTurns | TurnFailure::Budget | TurnFailure::Died) | None => {}
         }
         let listed = Json::trusted(format!("[{}]", turn.denials.join(",")));
         let is_error = ending.failure.is_some();
-        let uuid = voice.uuid();
-        let session_id = voice.session_id;
-        voice.frame(&Outcome {
+        let uuid = writer.uuid();
+        let session_id = writer.session_id;
+        writer.frame(&Outcome {
             r#type: "result",
             subtype,
             is_error,
@@ -243,19 +243,24 @@ impl Totals {
 }
 
 /// Writes that the user interrupted the model, as Claude does.
-fn interrupted(cut_tool: bool, voice: &mut Voice<'_>) {
+fn interrupted(cut_tool: bool, writer: &mut MessageWriter<'_>) {
     let text = match cut_tool {
         true => "[Request interrupted by user for tool use]",
         false => "[Request interrupted by user]",
     };
-    user(UserBlock::Text { text }, MAIN_AGENT, None, voice);
+    user(UserBlock::Text { text }, MAIN_AGENT, None, writer);
 }
 
 /// Writes the failure as a message of no model, as Claude does.
-fn synthetic(text: &str, ending: &Ending<'_>, stop_reason: Option<&str>, voice: &mut Voice<'_>) {
-    let (id, uuid) = (voice.uuid(), voice.uuid());
-    let session_id = voice.session_id;
-    voice.frame(&Assistant {
+fn synthetic(
+    text: &str,
+    ending: &Ending<'_>,
+    stop_reason: Option<&str>,
+    writer: &mut MessageWriter<'_>,
+) {
+    let (id, uuid) = (writer.uuid(), writer.uuid());
+    let session_id = writer.session_id;
+    writer.frame(&Assistant {
         r#type: "assistant",
         message: Message {
             stop_reason,

@@ -5,27 +5,27 @@ use agentwire_protocol::event::{ToolKind, ToolStarted};
 use agentwire_protocol::{Json, JsonObject, Text};
 use serde_json::{Value as Object, json};
 
-use super::super::app_wire::{Ask, Item};
+use super::super::app_wire::{Item, RequestParams};
 use super::items::collab_tool;
-use super::tools::{Called, started};
+use super::tools::{ToolState, started};
 use super::{Translator, pick};
 use crate::digest::digest;
 use crate::json::Value;
-use crate::tape::{Agent, Out, Unasked};
+use crate::tape::{Agent, Out, UnaskedCall};
 
 /// How many different effects of one call are stored; later ones are judged immediately.
 const LIMIT: usize = 16;
 
 /// What one item says about its call.
 #[derive(Debug)]
-pub(super) struct Deed {
-    call: Unasked,
+pub(super) struct CallEffect {
+    call: UnaskedCall,
     /// The command, the changes or the arguments, exactly.
     what: String,
     directory: Option<String>,
 }
 
-impl Deed {
+impl CallEffect {
     /// `None` if the item does not say what the call does.
     pub(super) fn of(kind: &str, id: &str, value: Value<'_>, item: &Item<'_>) -> Option<Self> {
         let raw = |value: Value<'_>| value.json().get().to_owned();
@@ -39,7 +39,7 @@ impl Deed {
             _ => String::new(),
         };
         let start = describe(kind, id, value, item);
-        let call = Unasked {
+        let call = UnaskedCall {
             tool_id: id.to_owned(),
             tool_name: Some(start.tool_name.to_string()),
             kind: start.kind,
@@ -58,7 +58,7 @@ impl Deed {
         digest(&json!([self.call.tool_id, name, server, self.what]).to_string())
     }
 
-    fn is_asked(&self, method: &str, ask: &Ask<'_>, params: Value<'_>) -> bool {
+    fn is_asked(&self, method: &str, ask: &RequestParams<'_>, params: Value<'_>) -> bool {
         let name = self.call.tool_name.as_deref();
         match method {
             "item/commandExecution/requestApproval" | "execCommandApproval" => {
@@ -76,7 +76,7 @@ impl Deed {
     }
 
     fn json(&self) -> Object {
-        let Unasked { tool_name, input, server, .. } = &self.call;
+        let UnaskedCall { tool_name, input, server, .. } = &self.call;
         let input: Option<Object> = input.as_ref().and_then(|input| input.read().ok());
         let fields =
             [("tool", json!(tool_name)), ("server", json!(server)), ("input", json!(input))];
@@ -87,28 +87,29 @@ impl Deed {
 
 impl Translator {
     /// Records what an item says that its call does, and has it judged if the item shows that it runs.
-    pub(super) fn watch(&mut self, said: Said<'_>, complete: bool, out: &mut Out<'_>) {
+    pub(super) fn watch(&mut self, said: CallItem<'_>, complete: bool, out: &mut Out<'_>) {
         if out.is_recording() {
             return;
         }
-        let Said { kind, id, value, item } = said;
-        let deed = Deed::of(kind, id, value, item);
+        let CallItem { kind, id, value, item } = said;
+        let effect = CallEffect::of(kind, id, value, item);
         let Some(tool) = self.ledger.tool(id) else {
             // The call has ended, and still runs or runs again.
-            if let Some(deed) = deed.filter(|_| !complete || has_run(item, false)) {
-                self.judge(&deed, out);
+            if let Some(effect) = effect.filter(|_| !complete || has_run(item, false)) {
+                self.judge(&effect, out);
             }
             return;
         };
         let memo = &mut tool.memo;
-        let is_new = |deed: &Deed| memo.deeds.iter().all(|known| known.key() != deed.key());
+        let is_new =
+            |effect: &CallEffect| memo.effects.iter().all(|known| known.key() != effect.key());
         let mut beyond = None;
         let mut is_changed = false;
-        if let Some(deed) = deed.filter(is_new) {
-            is_changed = kind == "fileChange" && !complete && !memo.deeds.is_empty();
-            match memo.deeds.len() {
-                ..LIMIT => memo.deeds.push(deed),
-                _ => beyond = Some(deed),
+        if let Some(effect) = effect.filter(is_new) {
+            is_changed = kind == "fileChange" && !complete && !memo.effects.is_empty();
+            match memo.effects.len() {
+                ..LIMIT => memo.effects.push(effect),
+                _ => beyond = Some(effect),
             }
         }
         let runs = match complete {
@@ -121,8 +122,8 @@ impl Translator {
         if runs {
             self.runs(id, out);
         }
-        if let Some(deed) = beyond {
-            self.judge(&deed, out);
+        if let Some(effect) = beyond {
+            self.judge(&effect, out);
         }
     }
 
@@ -132,10 +133,10 @@ impl Translator {
         let Some(tool) = self.ledger.tool(id) else { return };
         let changes = changes.json().get().to_owned();
         let is_changed = tool.memo.changes.as_ref() != Some(&changes);
-        if let Some(deed) = tool.memo.deeds.last_mut() {
+        if let Some(effect) = tool.memo.effects.last_mut() {
             let input = JsonObject::new().raw("changes", &Json::trusted(changes.as_str()));
-            deed.call.input = Some(input.finish());
-            deed.what.clone_from(&changes);
+            effect.call.input = Some(input.finish());
+            effect.what.clone_from(&changes);
         }
         tool.memo.changes = Some(changes);
         if is_changed {
@@ -150,10 +151,10 @@ impl Translator {
             return;
         }
         let Some(tool) = self.ledger.tool(id) else { return };
-        let deeds = std::mem::take(&mut tool.memo.deeds);
-        deeds.iter().for_each(|deed| self.judge(deed, out));
+        let effects = std::mem::take(&mut tool.memo.effects);
+        effects.iter().for_each(|effect| self.judge(effect, out));
         if let Some(tool) = self.ledger.tool(id) {
-            tool.memo.deeds = deeds;
+            tool.memo.effects = effects;
         }
     }
 
@@ -169,11 +170,11 @@ impl Translator {
     }
 
     /// Judges each effect of a call once.
-    fn judge(&mut self, deed: &Deed, out: &mut Out<'_>) {
-        let key = deed.key();
+    fn judge(&mut self, effect: &CallEffect, out: &mut Out<'_>) {
+        let key = effect.key();
         if !self.judged.has(&key) {
             self.judged.add(&key);
-            out.unasked(deed.call.clone());
+            out.unasked(effect.call.clone());
         }
     }
 
@@ -181,7 +182,7 @@ impl Translator {
     pub(super) fn started_as(
         &mut self,
         method: &str,
-        ask: &Ask<'_>,
+        ask: &RequestParams<'_>,
         params: Value<'_>,
         tool: &str,
     ) -> Option<String> {
@@ -193,21 +194,21 @@ impl Translator {
                 | "applyPatchApproval"
         );
         let memo = &self.ledger.tool(tool).filter(|_| is_call)?.memo;
-        let newest = memo.deeds.len().checked_sub(1)?;
+        let newest = memo.effects.len().checked_sub(1)?;
         let is_file = method == "item/fileChange/requestApproval";
-        let deeds = memo.deeds.iter().enumerate();
-        let others = deeds.filter(|(at, deed)| {
+        let effects = memo.effects.iter().enumerate();
+        let others = effects.filter(|(at, effect)| {
             // Of several versions of a file change, the newest is shown.
-            !deed.is_asked(method, ask, params) || (is_file && *at != newest)
+            !effect.is_asked(method, ask, params) || (is_file && *at != newest)
         });
-        let others: Vec<Object> = others.map(|(_, deed)| deed.json()).collect();
+        let others: Vec<Object> = others.map(|(_, effect)| effect.json()).collect();
         (!others.is_empty()).then(|| json!(others).to_string())
     }
 
     /// A request about the call was denied, so it must not run. If it is not known which MCP call was
     /// meant, all calls of that server are marked.
     pub(super) fn refuse(&mut self, tool: Option<&str>, server: Option<&str>) {
-        let of_server = |call: &Called| {
+        let of_server = |call: &ToolState| {
             let called = call.mcp.as_ref().map(|called| called.server.as_str());
             tool.is_none() && server.is_some() && called == server
         };
@@ -218,7 +219,7 @@ impl Translator {
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Said<'s> {
+pub(super) struct CallItem<'s> {
     pub(super) kind: &'s str,
     pub(super) id: &'s str,
     pub(super) value: Value<'s>,

@@ -9,13 +9,13 @@ use agentwire_protocol::reply::PromptResult;
 use agentwire_protocol::{Call, ErrorCode, GatewayError, Json, Prompt, Text};
 use serde_json::{Map, json};
 
-use super::super::app_wire::{Initialized, Opened, Turn};
+use super::super::app_wire::{InitializeResult, ThreadResult, Turn};
 use super::super::{launch, policy};
 use super::replies::{Shape, refusal};
 use super::{Driver, Translator};
-use crate::agent::tell_cancelled;
+use crate::agent::report_cancelled;
 use crate::json::Value;
-use crate::ledger::{Work, failed_turn};
+use crate::ledger::{TurnInput, failed_turn};
 use crate::tape::{Action, Out};
 
 /// How many responses may be awaited at once.
@@ -25,7 +25,7 @@ const WAITING_LIMIT: usize = 64 << 20;
 
 /// The wire to one process.
 #[derive(Debug, Default)]
-pub(super) struct Wire {
+pub(super) struct AppServer {
     last_id: u64,
     pending: BTreeMap<u64, Pending>,
     stage: Stage,
@@ -110,7 +110,7 @@ impl Translator {
         error_type: Option<&str>,
     ) {
         for prompt in std::mem::take(&mut self.wire.waiting) {
-            self.ledger.start_turn(out, Some(Work::from(&prompt)), TurnOrigin::Prompt);
+            self.ledger.start_turn(out, Some(TurnInput::from(&prompt)), TurnOrigin::Prompt);
             let error_type = error_type.map(Text::from);
             let failed = TurnFailed { error_type, ..failed_turn(failure, Text::from(error)) };
             self.ledger.fail_turn_with(out, failed);
@@ -119,7 +119,7 @@ impl Translator {
 
     pub(super) fn cancel_waiting(&mut self, out: &mut Out<'_>) {
         for prompt in std::mem::take(&mut self.wire.waiting) {
-            prompt.message_id.iter().for_each(|id| tell_cancelled(id, out));
+            prompt.message_id.iter().for_each(|id| report_cancelled(id, out));
         }
     }
 
@@ -231,7 +231,7 @@ impl Translator {
     }
 
     /// The running or requested turn has ended, so a pending interrupt is dropped.
-    pub(super) fn turn_is_over(&mut self) {
+    pub(super) fn turn_has_ended(&mut self) {
         self.wire.starting = false;
         self.wire.interrupt = false;
     }
@@ -277,7 +277,7 @@ impl Translator {
                 }
             }
             (Some(Pending::Turn), Err(error)) => {
-                self.turn_is_over();
+                self.turn_has_ended();
                 let turn = failed_turn(TurnFailure::Error, Text::from(error.message));
                 self.ledger.fail_turn_with(out, turn);
                 self.next_turn(out);
@@ -322,10 +322,10 @@ impl Translator {
     fn overheard(&mut self, result: Option<Value<'_>>, out: &mut Out<'_>) {
         let Some(result) = result.filter(|_| out.is_recording()) else { return };
         if result.get("thread").is_some() && result.get("approvalPolicy").is_some() {
-            let opened: Opened<'_> = result.to().unwrap_or_default();
+            let opened: ThreadResult<'_> = result.to().unwrap_or_default();
             self.ready(opened, out);
         } else if result.get("codexHome").is_some() {
-            let agent = result.to::<Initialized<'_>>().and_then(|result| result.user_agent);
+            let agent = result.to::<InitializeResult<'_>>().and_then(|result| result.user_agent);
             let version = agent.as_deref().and_then(|agent| agent.split(['/', ' ']).nth(1));
             let agent_version = version.map(Text::from);
             out.ready(AgentInfo { agent_version, ..AgentInfo::default() });
@@ -351,7 +351,7 @@ impl Translator {
     }
 
     fn opened(&mut self, result: Value<'_>, out: &mut Out<'_>) {
-        let opened: Opened<'_> = result.to().unwrap_or_default();
+        let opened: ThreadResult<'_> = result.to().unwrap_or_default();
         let id = opened.thread.as_ref().and_then(|thread| thread.id.as_deref()).map(str::to_owned);
         let Some(id) = id else {
             return self.fail_open("codex did not open a thread".to_owned(), out);
@@ -364,13 +364,13 @@ impl Translator {
             return self.fail_open(error, out);
         }
         self.threads.main().id.clone_from(&id);
-        self.goes_on(id);
+        self.continue_thread(id);
         self.wire.stage = Stage::Open;
         self.ready(opened, out);
         self.next_turn(out);
     }
 
-    fn ready(&mut self, opened: Opened<'_>, out: &mut Out<'_>) {
+    fn ready(&mut self, opened: ThreadResult<'_>, out: &mut Out<'_>) {
         let thread = opened.thread.unwrap_or_default();
         if self.config.working_directory.is_none() {
             self.config.working_directory = opened.cwd.as_ref().map(Text::to_string);

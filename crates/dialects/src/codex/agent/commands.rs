@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::calls::{Pending, input};
 use super::replies::Shape;
 use super::{Translator, exec};
-use crate::agent::tell_change;
+use crate::agent::report_change;
 use crate::tape::{Action, Out};
 
 /// Read-only methods that clients may call by Codex's own names.
@@ -111,7 +111,7 @@ impl Translator {
             self.config.permission_mode = change.permission_mode.clone();
             self.wire.new_mode = true;
         }
-        tell_change(change, self.config.model.as_deref(), out);
+        report_change(change, self.config.model.as_deref(), out);
         Ok(())
     }
 

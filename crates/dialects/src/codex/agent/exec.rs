@@ -12,9 +12,9 @@ use agentwire_protocol::{
 
 use super::super::exec_wire::{Item, Line, Todo, Usage};
 use super::super::policy;
-use super::text::{Key, Part};
+use super::text::{BlockKey, BlockKind};
 use super::{Driver, Translator};
-use crate::agent::tell_change;
+use crate::agent::report_change;
 use crate::images;
 use crate::json::Value;
 use crate::ledger::{completed_turn, failed_turn};
@@ -102,7 +102,7 @@ impl Translator {
             out.act(Action::Signal(Signal::Terminate));
             return;
         }
-        self.goes_on(id.to_owned());
+        self.continue_thread(id.to_owned());
     }
 
     fn exec_completed(&mut self, usage: &Usage<'_>, out: &mut Out<'_>) {
@@ -142,8 +142,8 @@ impl Translator {
         };
         let Some(kind) = kind else { return };
         match &*kind {
-            "agent_message" => self.exec_text(phase, &kind, &item, Part::Text, out),
-            "reasoning" => self.exec_text(phase, &kind, &item, Part::Reasoning, out),
+            "agent_message" => self.exec_text(phase, &kind, &item, BlockKind::Text, out),
+            "reasoning" => self.exec_text(phase, &kind, &item, BlockKind::Reasoning, out),
             "todo_list" => {
                 if let Some(items) = item.items.filter(|items| items.is_array()) {
                     out.emit(PlanUpdated {
@@ -168,11 +168,11 @@ impl Translator {
         phase: Phase,
         kind: &str,
         item: &Item<'_>,
-        part: Part,
+        part: BlockKind,
         out: &mut Out<'_>,
     ) {
         let id = item.id.as_ref().map(|id| self.exec_id(id));
-        let key = Key { item: id.as_deref().unwrap_or(kind), part, named: id.is_some() };
+        let key = BlockKey { item: id.as_deref().unwrap_or(kind), part, named: id.is_some() };
         let whole = item.text.or(item.content).filter(|text| text.is_string()).map(Value::json);
         let whole = whole.as_ref().map(Json::get);
         if phase != Phase::Started || whole.is_some() {
@@ -182,7 +182,7 @@ impl Translator {
             (Phase::Completed, whole) => {
                 self.last_error = None;
                 self.blocks.finish(out, &Agent::main(), key, whole);
-                if part == Part::Text && self.config.output_format.is_some() {
+                if part == BlockKind::Text && self.config.output_format.is_some() {
                     self.answer = whole.map(str::to_owned);
                 }
             }
@@ -230,7 +230,7 @@ impl Translator {
             Command::Configure(change) => {
                 check(self.driver, change)?;
                 let model = change.model.as_ref().and_then(Option::as_ref);
-                tell_change(change, model.or(self.first_model.as_ref()).map(String::as_str), out);
+                report_change(change, model.or(self.first_model.as_ref()).map(String::as_str), out);
             }
             Command::Settle(answer) => {
                 let message =

@@ -8,7 +8,7 @@ use agentwire_protocol::{Json, Text};
 use super::super::exec_wire::Item;
 use super::exec::Phase;
 use super::threads::{finished, outcome};
-use super::tools::{Called, End, command_end, completed, mcp_end, started};
+use super::tools::{ToolEnd, ToolState, command_end, completed, mcp_end, started};
 use super::{Translator, files, pick};
 use crate::json::Value;
 use crate::tape::{Agent, Out};
@@ -91,9 +91,9 @@ impl Translator {
                 ..started(id, kind, ToolKind::Fetch)
             },
         };
-        let called = Called {
+        let called = ToolState {
             titled: start.title.is_some() || start.arguments.is_some(),
-            ..Called::default()
+            ..ToolState::default()
         };
         self.start_tool(out, &Agent::main(), start, called);
     }
@@ -143,32 +143,34 @@ impl Translator {
                 match item.result.or(item.tool_result) {
                     None if said.is_some() => {
                         let success = status != Some("failed");
-                        End::Completed(ToolCompleted { result: said, ..completed(success) })
+                        ToolEnd::Completed(ToolCompleted { result: said, ..completed(success) })
                     }
                     result => mcp_end(status, result, "structured_content", error),
                 }
             }
-            "web_search" => End::Completed(ToolCompleted {
+            "web_search" => ToolEnd::Completed(ToolCompleted {
                 result: pick(value, &["query", "action"]),
                 ..completed(status != Some("failed"))
             }),
-            "collab_tool_call" => End::Completed(ToolCompleted {
+            "collab_tool_call" => ToolEnd::Completed(ToolCompleted {
                 result: item.agents_states.map(Value::json),
                 ..simple(status, "the call failed")
             }),
             _ if status == Some("declined") => {
-                End::Failed(ToolFailure::Denied, Text::from("the change was declined"))
+                ToolEnd::Failed(ToolFailure::Denied, Text::from("the change was declined"))
             }
-            _ => End::Completed(simple(status, "the change failed")),
+            _ => ToolEnd::Completed(simple(status, "the change failed")),
         };
-        let success = matches!(&end, End::Completed(completed) if completed.success);
+        let success = matches!(&end, ToolEnd::Completed(completed) if completed.success);
         self.last_error = None;
         let Some(called) = self.end_tool(out, main, id, end) else { return };
         match kind {
             "file_change" if success => match (item.changes, called.changes) {
-                (Some(changes), _) => files::tell_exec(out, main, id, changes),
+                (Some(changes), _) => files::report_exec_changes(out, main, id, changes),
                 (None, Some(kept)) => {
-                    files::read(&kept, |changes| files::tell_exec(out, main, id, changes));
+                    files::read(&kept, |changes| {
+                        files::report_exec_changes(out, main, id, changes);
+                    });
                 }
                 (None, None) => {}
             },

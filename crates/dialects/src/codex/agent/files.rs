@@ -9,7 +9,12 @@ use crate::json::{Scanner, Value};
 use crate::tape::{Agent, Out};
 
 /// Reports each file of an app server's change.
-pub(super) fn tell_app(out: &mut Out<'_>, agent: &Agent<'_>, id: &str, changes: Value<'_>) {
+pub(super) fn report_app_changes(
+    out: &mut Out<'_>,
+    agent: &Agent<'_>,
+    id: &str,
+    changes: Value<'_>,
+) {
     for change in changes.items().filter_map(Value::to::<app_wire::Change<'_>>) {
         let kind = change.kind.unwrap_or_default();
         let Some(file_path) = change.path else { continue };
@@ -33,7 +38,12 @@ pub(super) fn tell_app(out: &mut Out<'_>, agent: &Agent<'_>, id: &str, changes: 
 }
 
 /// Reports each file of exec's change; only the specification's have texts.
-pub(super) fn tell_exec(out: &mut Out<'_>, agent: &Agent<'_>, id: &str, changes: Value<'_>) {
+pub(super) fn report_exec_changes(
+    out: &mut Out<'_>,
+    agent: &Agent<'_>,
+    id: &str,
+    changes: Value<'_>,
+) {
     for change in changes.items().filter_map(Value::to::<exec_wire::Change<'_>>) {
         let Some(file_path) = change.path else { continue };
         let diff = match (&change.before, &change.after) {

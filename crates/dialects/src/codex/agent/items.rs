@@ -7,18 +7,18 @@ use agentwire_protocol::event::{
 };
 use agentwire_protocol::{Json, Text};
 
-use super::super::app_wire::{Item, Notice};
-use super::call_effects::{Said, describe};
-use super::text::{Key, Part};
+use super::super::app_wire::{Item, Notification};
+use super::call_effects::{CallItem, describe};
+use super::text::{BlockKey, BlockKind};
 use super::threads::{finished, outcome};
-use super::tools::{Called, End, McpCall, command_end, completed, mcp_end};
+use super::tools::{McpCall, ToolEnd, ToolState, command_end, completed, mcp_end};
 use super::{Translator, files, pick};
 use crate::json::Value;
 use crate::tape::{Agent, Out};
 
 impl Translator {
     /// Handles an item that starts or is complete.
-    pub(super) fn item(&mut self, notice: &Notice<'_>, complete: bool, out: &mut Out<'_>) {
+    pub(super) fn item(&mut self, notice: &Notification<'_>, complete: bool, out: &mut Out<'_>) {
         let Some(value) = notice.item else { return };
         let Some(item) = value.to::<Item<'_>>() else { return };
         let (Some(kind), Some(id)) = (item.kind.as_deref(), item.id.as_deref()) else { return };
@@ -35,8 +35,8 @@ impl Translator {
         match kind {
             "userMessage" => self.user_message(agent, id, &item, complete, out),
             "agentMessage" | "plan" => {
-                let part = if kind == "plan" { Part::Plan } else { Part::Text };
-                let key = Key { item: id, part, named: true };
+                let part = if kind == "plan" { BlockKind::Plan } else { BlockKind::Text };
+                let key = BlockKey { item: id, part, named: true };
                 if !complete {
                     return self.blocks.restart(out, id);
                 }
@@ -44,7 +44,7 @@ impl Translator {
                 let text = item.text.filter(|text| text.is_string()).map(Value::json);
                 let text = text.as_ref().map(Json::get);
                 self.blocks.finish(out, agent, key, text);
-                if part == Part::Text
+                if part == BlockKind::Text
                     && agent.parent.is_none()
                     && self.config.output_format.is_some()
                 {
@@ -87,9 +87,9 @@ impl Translator {
             | "sleep" => {
                 if !self.seen.has(id) {
                     self.join_turn(agent, notice, out);
-                    self.begin_tool(agent, kind, id, value, &item, out);
+                    self.start_tool_item(agent, kind, id, value, &item, out);
                 }
-                self.watch(Said { kind, id, value, item: &item }, complete, out);
+                self.watch(CallItem { kind, id, value, item: &item }, complete, out);
                 if complete {
                     self.complete_tool(agent, kind, id, value, &item, out);
                 } else if let Some([thread, ..]) = item.receiver_thread_ids.as_deref() {
@@ -101,7 +101,12 @@ impl Translator {
     }
 
     /// Output of the main agent belongs to a turn, even if the turn's start was not seen.
-    pub(super) fn join_turn(&mut self, agent: &Agent<'_>, notice: &Notice<'_>, out: &mut Out<'_>) {
+    pub(super) fn join_turn(
+        &mut self,
+        agent: &Agent<'_>,
+        notice: &Notification<'_>,
+        out: &mut Out<'_>,
+    ) {
         if agent.parent.is_none() && !self.ledger.turn_is_open() {
             self.threads.main().turn = notice.turn_id.as_deref().map(str::to_owned);
             self.ledger.ensure_turn(out);
@@ -136,10 +141,12 @@ impl Translator {
     }
 
     fn reasoning(&mut self, agent: &Agent<'_>, id: &str, item: &Item<'_>, out: &mut Out<'_>) {
-        let summary = (0..).map(Part::Summary).zip(item.summary.into_iter().flat_map(Value::items));
-        let content = (0..).map(Part::Content).zip(item.content.into_iter().flat_map(Value::items));
+        let summary =
+            (0..).map(BlockKind::Summary).zip(item.summary.into_iter().flat_map(Value::items));
+        let content =
+            (0..).map(BlockKind::Content).zip(item.content.into_iter().flat_map(Value::items));
         for (part, text) in summary.chain(content).filter(|(_, text)| text.is_string()) {
-            let key = Key { item: id, part, named: true };
+            let key = BlockKey { item: id, part, named: true };
             self.blocks.finish(out, agent, key, Some(text.json().get()));
         }
     }
@@ -153,7 +160,7 @@ impl Translator {
         out.emit_as(agent, StatusChanged::new(Status::Task).message(item.activity.clone()));
     }
 
-    fn begin_tool(
+    fn start_tool_item(
         &mut self,
         agent: &Agent<'_>,
         kind: &str,
@@ -163,7 +170,7 @@ impl Translator {
         out: &mut Out<'_>,
     ) {
         let start = describe(kind, id, value, item);
-        let mut called = Called::default();
+        let mut called = ToolState::default();
         match kind {
             "fileChange" => {
                 called.changes = item.changes.map(|changes| changes.json().get().to_owned());
@@ -210,9 +217,9 @@ impl Translator {
                 command_end(status, item.exit_code, item.aggregated_output.clone())
             }
             "fileChange" if status == Some("declined") => {
-                End::Failed(ToolFailure::Denied, Text::from("the change was declined"))
+                ToolEnd::Failed(ToolFailure::Denied, Text::from("the change was declined"))
             }
-            "fileChange" => End::Completed(ToolCompleted {
+            "fileChange" => ToolEnd::Completed(ToolCompleted {
                 error: (!success).then(|| Text::from("the change failed")),
                 ..completed(success)
             }),
@@ -220,29 +227,31 @@ impl Translator {
                 let error = item.error.clone().and_then(|error| error.message);
                 mcp_end(status, item.result, "structuredContent", error)
             }
-            "dynamicToolCall" => End::Completed(ended(item.content_items.clone())),
-            "collabAgentToolCall" => End::Completed(ended(item.agents_states.map(Value::json))),
-            "webSearch" => End::Completed(ended(pick(value, &["query", "action", "results"]))),
+            "dynamicToolCall" => ToolEnd::Completed(ended(item.content_items.clone())),
+            "collabAgentToolCall" => ToolEnd::Completed(ended(item.agents_states.map(Value::json))),
+            "webSearch" => ToolEnd::Completed(ended(pick(value, &["query", "action", "results"]))),
             "imageGeneration" => {
                 let names = ["result", "savedPath", "revisedPrompt"];
-                End::Completed(ended(pick(value, &names)))
+                ToolEnd::Completed(ended(pick(value, &names)))
             }
-            _ => End::Completed(ended(None)),
+            _ => ToolEnd::Completed(ended(None)),
         };
         let end = match end {
-            End::Completed(completed) if kind != "sleep" => {
-                End::Completed(ToolCompleted { duration_ms: item.duration_ms, ..completed })
+            ToolEnd::Completed(completed) if kind != "sleep" => {
+                ToolEnd::Completed(ToolCompleted { duration_ms: item.duration_ms, ..completed })
             }
             end => end,
         };
-        self.settle_by_end(id, matches!(end, End::Failed(ToolFailure::Denied, _)), out);
+        self.settle_by_end(id, matches!(end, ToolEnd::Failed(ToolFailure::Denied, _)), out);
         let Some(called) = self.end_tool(out, agent, id, end) else { return };
         match kind {
             "fileChange" if status != Some("declined") && success => {
                 match (item.changes, called.changes) {
-                    (Some(changes), _) => files::tell_app(out, agent, id, changes),
+                    (Some(changes), _) => files::report_app_changes(out, agent, id, changes),
                     (None, Some(kept)) => {
-                        files::read(&kept, |changes| files::tell_app(out, agent, id, changes));
+                        files::read(&kept, |changes| {
+                            files::report_app_changes(out, agent, id, changes);
+                        });
                     }
                     (None, None) => {}
                 }
@@ -278,11 +287,11 @@ impl Translator {
         out: &mut Out<'_>,
     ) {
         self.runs(id, out);
-        self.tell_progress(id, output, message, out);
+        self.report_progress(id, output, message, out);
     }
 
     /// Reports progress of an open call that may not run yet.
-    pub(super) fn tell_progress(
+    pub(super) fn report_progress(
         &mut self,
         id: &str,
         output: Option<Text<'_>>,

@@ -8,7 +8,9 @@ use agentwire_protocol::event::{
 };
 use agentwire_protocol::{Json, JsonObject, Text};
 
-use super::super::app_wire::{ApprovalMeta, Ask, Choice, Notice, Question as Asking};
+use super::super::app_wire::{
+    ApprovalMeta, Choice, Notification, Question as Asking, RequestParams,
+};
 use super::super::describe::STARTED_AS;
 use super::tools::McpCall;
 use super::{Translator, pick};
@@ -30,25 +32,25 @@ const BESIDE: &[&str] = &[
 ];
 
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct PendingRequest {
     /// The request's id, exactly as received.
     pub(super) id: String,
-    pub(super) what: What,
+    pub(super) what: AnswerFormat,
     pub(super) tool: Option<String>,
     /// A recording shows that it was answered, but not how: what the call does next will show.
     resolved: bool,
 }
 
-impl Asked {
+impl PendingRequest {
     /// The server of the MCP tool that it is about.
     pub(super) fn server(&self) -> Option<&str> {
-        if let What::McpCall(server) = &self.what { Some(server) } else { None }
+        if let AnswerFormat::McpCall(server) = &self.what { Some(server) } else { None }
     }
 }
 
 /// What is asked, by the format of its answer.
 #[derive(Debug)]
-pub(super) enum What {
+pub(super) enum AnswerFormat {
     /// A command or a file change.
     Approval,
     /// The same in the format of older versions.
@@ -73,7 +75,7 @@ impl Translator {
         params: Option<Value<'_>>,
         out: &mut Out<'_>,
     ) {
-        let ask: Ask<'_> = params.and_then(Value::to).unwrap_or_default();
+        let ask: RequestParams<'_> = params.and_then(Value::to).unwrap_or_default();
         let thread_id = ask.thread_id.as_deref().or(ask.conversation_id.as_deref());
         let thread = self.threads.of(thread_id);
         thread.show(out);
@@ -88,7 +90,8 @@ impl Translator {
         raised.tool_use_id = tool.as_deref().map(Text::from);
         raised.input_digest = input_digest(raised.input.as_ref());
         let is_known = self.ledger.request(&request_id).is_some();
-        let asked = Asked { id: wire_id.clone(), what, tool: tool.clone(), resolved: false };
+        let asked =
+            PendingRequest { id: wire_id.clone(), what, tool: tool.clone(), resolved: false };
         let server = asked.server().map(str::to_owned);
         if self.ledger.open_request(&request_id, agent, asked) {
             out.emit_as(agent, raised);
@@ -102,10 +105,10 @@ impl Translator {
         &mut self,
         method: &'d str,
         agent: &Agent<'_>,
-        ask: &Ask<'d>,
+        ask: &RequestParams<'d>,
         params: Option<Value<'d>>,
         tool: Option<String>,
-    ) -> (RequestRaised<'d>, What, Option<String>) {
+    ) -> (RequestRaised<'d>, AnswerFormat, Option<String>) {
         let beside = tool.as_deref().zip(params);
         let beside = beside.and_then(|(tool, params)| self.started_as(method, ask, params, tool));
         let whole = |changes: Option<&String>| {
@@ -131,7 +134,7 @@ impl Translator {
                         .collect(),
                     ..base
                 };
-                (raised, What::Approval, tool)
+                (raised, AnswerFormat::Approval, tool)
             }
             "item/fileChange/requestApproval" => {
                 let open = tool.as_deref().and_then(|tool| self.ledger.tool(tool));
@@ -142,7 +145,7 @@ impl Translator {
                     input: whole(changes),
                     ..base
                 };
-                (raised, What::Approval, tool)
+                (raised, AnswerFormat::Approval, tool)
             }
             "execCommandApproval" => {
                 let raised = RequestRaised {
@@ -150,7 +153,7 @@ impl Translator {
                     input: whole(None),
                     ..base
                 };
-                (raised, What::Legacy, tool)
+                (raised, AnswerFormat::Legacy, tool)
             }
             "applyPatchApproval" => {
                 let raised = RequestRaised {
@@ -158,7 +161,7 @@ impl Translator {
                     input: whole(None),
                     ..base
                 };
-                (raised, What::Legacy, tool)
+                (raised, AnswerFormat::Legacy, tool)
             }
             "item/permissions/requestApproval" => {
                 let raised = RequestRaised {
@@ -167,7 +170,7 @@ impl Translator {
                     ..base
                 };
                 let wanted = ask.permissions.as_ref().map_or("{}", Json::get).to_owned();
-                (raised, What::Permissions(wanted), tool)
+                (raised, AnswerFormat::Permissions(wanted), tool)
             }
             "mcpServer/elicitation/request" => {
                 let names = ["mode", "url", "elicitationId"];
@@ -181,7 +184,7 @@ impl Translator {
                     let words = question.question.as_deref().unwrap_or_default();
                     Some((question.id.as_deref()?.to_owned(), words.to_owned()))
                 });
-                let what = What::Questions(keys.collect());
+                let what = AnswerFormat::Questions(keys.collect());
                 let raised = RequestRaised {
                     kind: RequestKind::Question,
                     questions: questions.into_iter().filter_map(question).collect(),
@@ -197,11 +200,15 @@ impl Translator {
                     input: ask.arguments.clone(),
                     ..base
                 };
-                (raised, What::Tool, tool)
+                (raised, AnswerFormat::Tool, tool)
             }
             _ => {
                 let input = params.map(Value::json);
-                (RequestRaised { kind: RequestKind::Other, input, ..base }, What::Other, tool)
+                (
+                    RequestRaised { kind: RequestKind::Other, input, ..base },
+                    AnswerFormat::Other,
+                    tool,
+                )
             }
         }
     }
@@ -212,10 +219,10 @@ impl Translator {
     fn elicitation<'d>(
         &mut self,
         agent: &Agent<'_>,
-        ask: &Ask<'d>,
+        ask: &RequestParams<'d>,
         base: RequestRaised<'d>,
         input: Option<Json<'d>>,
-    ) -> (RequestRaised<'d>, What, Option<String>) {
+    ) -> (RequestRaised<'d>, AnswerFormat, Option<String>) {
         let server = ask.server_name.as_deref().unwrap_or_default();
         let name = ask.server_name.clone().map(Text::new);
         let meta: ApprovalMeta<'d> = ask.meta.and_then(Value::to).unwrap_or_default();
@@ -247,7 +254,7 @@ impl Translator {
                 name,
                 ..base
             };
-            return (raised, What::McpCall(server.to_owned()), tool);
+            return (raised, AnswerFormat::McpCall(server.to_owned()), tool);
         }
         let schema = ask.requested_schema;
         let fields = schema.and_then(|schema| schema.get("properties"));
@@ -260,18 +267,21 @@ impl Translator {
             name,
             ..base
         };
-        (raised, What::Elicitation, None)
+        (raised, AnswerFormat::Elicitation, None)
     }
 
     /// The server reports that a request is resolved. In a live session, one that is still open was not
     /// answered here. A recording does not contain the answers; the call shows which it was.
-    pub(super) fn resolved(&mut self, notice: &Notice<'_>, out: &mut Out<'_>) {
+    pub(super) fn resolved(&mut self, notice: &Notification<'_>, out: &mut Out<'_>) {
         let Some(id) = notice.request_id.map(Value::json) else { return };
         let open = self.ledger.requests().find(|request| request.memo.id == id.get());
         let Some(request_id) = open.map(|request| request.id.clone()) else { return };
         let tool = open.and_then(|request| request.memo.tool.clone());
         let asks = open.is_some_and(|request| {
-            !matches!(request.memo.what, What::Questions(_) | What::Tool | What::Elicitation)
+            !matches!(
+                request.memo.what,
+                AnswerFormat::Questions(_) | AnswerFormat::Tool | AnswerFormat::Elicitation
+            )
         });
         let waits = tool.is_some_and(|tool| self.ledger.tool(&tool).is_some());
         if asks && waits && out.is_recording() {
@@ -299,13 +309,15 @@ impl Translator {
 
     /// The call ended, which settles what it waited for.
     pub(super) fn settle_by_end(&mut self, tool: &str, denied: bool, out: &mut Out<'_>) {
-        let waits = |request: &OpenRequest<Asked>| request.memo.tool.as_deref() == Some(tool);
+        let waits =
+            |request: &OpenRequest<PendingRequest>| request.memo.tool.as_deref() == Some(tool);
         let Some(recording) = out.recording() else {
             return self.settle_where(out, Ending::RESOLVED, waits);
         };
         let by = SettledBy::Client;
         self.settle_where(out, recording.answered(by), |request| {
-            waits(request) && matches!(request.memo.what, What::Tool | What::Questions(_))
+            waits(request)
+                && matches!(request.memo.what, AnswerFormat::Tool | AnswerFormat::Questions(_))
         });
         let ending = if denied { Ending::denied(by) } else { recording.allowed(by) };
         self.settle_where(out, ending, waits);
@@ -316,16 +328,16 @@ impl Translator {
         if out.is_recording() {
             return;
         }
-        let fits = |request: &&OpenRequest<Asked>| {
+        let fits = |request: &&OpenRequest<PendingRequest>| {
             request.memo.tool.as_deref() == Some(tool)
-                && matches!(request.memo.what, What::Approval | What::Legacy)
+                && matches!(request.memo.what, AnswerFormat::Approval | AnswerFormat::Legacy)
         };
         loop {
             let id = self.ledger.requests().find(fits).map(|request| request.id.clone());
             let Some(id) = id else { return };
             let Some(request) = self.ledger.close_request(&id) else { return };
             let reason = "the patch changed while its request was open";
-            let is_legacy = matches!(request.memo.what, What::Legacy);
+            let is_legacy = matches!(request.memo.what, AnswerFormat::Legacy);
             let word = if is_legacy { "denied" } else { "decline" };
             self.refuse(Some(tool), None);
             if let Some(call) = self.ledger.tool(tool) {
@@ -352,7 +364,7 @@ impl Translator {
         &mut self,
         out: &mut Out<'_>,
         ending: Ending,
-        fits: impl Fn(&OpenRequest<Asked>) -> bool,
+        fits: impl Fn(&OpenRequest<PendingRequest>) -> bool,
     ) {
         loop {
             let open = self.ledger.requests().find(|request| fits(request));

@@ -6,7 +6,7 @@ use agentwire_protocol::{Answer, ErrorCode, GatewayError, Json, JsonObject, Sett
 use serde_json::{Map, Value, json};
 
 use super::Translator;
-use super::requests::What;
+use super::requests::AnswerFormat;
 use crate::tape::Out;
 
 enum Response {
@@ -31,7 +31,7 @@ impl Translator {
         let wire_id = request.memo.id.clone();
         let tool = request.memo.tool.clone();
         // `cancel` ends the turn by itself; no other answer does.
-        let cancels = matches!(request.memo.what, What::Approval | What::Legacy);
+        let cancels = matches!(request.memo.what, AnswerFormat::Approval | AnswerFormat::Legacy);
         let interrupt = matches!(answer, Answer::Deny { interrupt: true, .. }) && !cancels;
         let closed = self.ledger.close_request(id);
         if let (Some(request), Answer::Deny { .. }) = (closed, &answer) {
@@ -59,7 +59,7 @@ impl Translator {
     }
 }
 
-fn reply(what: &What, answer: &Answer) -> Result<Response, GatewayError> {
+fn reply(what: &AnswerFormat, answer: &Answer) -> Result<Response, GatewayError> {
     // An answer in the agent's own format is passed on unchanged, whatever was asked.
     if let Answer::HookOutput(output) = answer {
         return match output.read::<Map<String, Value>>() {
@@ -71,13 +71,13 @@ fn reply(what: &What, answer: &Answer) -> Result<Response, GatewayError> {
         };
     }
     let result = match what {
-        What::Approval => json!({ "decision": decision(answer)? }),
-        What::Legacy => json!({ "decision": legacy(answer)? }),
-        What::Permissions(wanted) => return permissions(wanted, answer),
-        What::McpCall(_) => mcp_call(answer)?,
-        What::Elicitation => elicitation(answer)?,
-        What::Questions(questions) => json!({ "answers": answers(questions, answer)? }),
-        What::Tool => match answer {
+        AnswerFormat::Approval => json!({ "decision": decision(answer)? }),
+        AnswerFormat::Legacy => json!({ "decision": legacy(answer)? }),
+        AnswerFormat::Permissions(wanted) => return permissions(wanted, answer),
+        AnswerFormat::McpCall(_) => mcp_call(answer)?,
+        AnswerFormat::Elicitation => elicitation(answer)?,
+        AnswerFormat::Questions(questions) => json!({ "answers": answers(questions, answer)? }),
+        AnswerFormat::Tool => match answer {
             Answer::Deny { message, .. } => {
                 let text = message.as_deref().unwrap_or("the tool did not run");
                 let items = json!([{ "type": "inputText", "text": text }]);
@@ -85,7 +85,7 @@ fn reply(what: &What, answer: &Answer) -> Result<Response, GatewayError> {
             }
             _ => return Err(needs("hookOutput with contentItems and success")),
         },
-        What::Other => match answer {
+        AnswerFormat::Other => match answer {
             Answer::Deny { message, .. } => {
                 let message = message.as_deref().unwrap_or("the client refused");
                 return Ok(Response::Refusal(message.to_owned()));

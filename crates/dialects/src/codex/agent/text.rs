@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use agentwire_protocol::Text;
 use agentwire_protocol::event::{PlanUpdated, TextChunk, ThinkingChunk};
 
-use crate::block_text::Said;
+use crate::sent_text::SentText;
 use crate::tape::{Agent, Out};
 
 /// How many blocks may be open at once; beyond that, the oldest is forgotten.
@@ -15,7 +15,7 @@ const OPEN_LIMIT: usize = 256;
 const PLAN_LIMIT: usize = 1 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum BlockKind {
     Text,
     /// Reasoning that comes in one piece.
     Reasoning,
@@ -28,9 +28,9 @@ pub(super) enum Part {
 
 /// The item that a block belongs to.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Key<'k> {
+pub(super) struct BlockKey<'k> {
     pub(super) item: &'k str,
-    pub(super) part: Part,
+    pub(super) part: BlockKind,
     /// Whether the wire gave the item its id.
     pub(super) named: bool,
 }
@@ -44,9 +44,9 @@ struct Block {
     agent: String,
     parent: Option<String>,
     item: String,
-    part: Part,
+    part: BlockKind,
     name: Option<String>,
-    said: Said,
+    sent: SentText,
     /// The text of a plan, which is reported at its end.
     plan: String,
     /// Whether the text so far ended in dots that may mean that more follows.
@@ -59,22 +59,34 @@ const DOTS: &str = "...";
 
 impl Blocks {
     /// The next piece of a block, as a JSON string.
-    pub(super) fn delta(&mut self, out: &mut Out<'_>, agent: &Agent<'_>, key: Key<'_>, json: &str) {
+    pub(super) fn delta(
+        &mut self,
+        out: &mut Out<'_>,
+        agent: &Agent<'_>,
+        key: BlockKey<'_>,
+        json: &str,
+    ) {
         let block = self.block(agent, key);
-        block.hear(&Text::quoted(json).decode());
+        block.add_reported(&Text::quoted(json).decode());
         block.open = true;
         block.emit(out, Text::quoted(json), false);
     }
 
     /// The whole block so far, as a JSON string. The specification ends an incomplete one in dots
     /// (`seed-agent-message`): they are reported only if they turn out to be the end.
-    pub(super) fn grow(&mut self, out: &mut Out<'_>, agent: &Agent<'_>, key: Key<'_>, json: &str) {
+    pub(super) fn grow(
+        &mut self,
+        out: &mut Out<'_>,
+        agent: &Agent<'_>,
+        key: BlockKey<'_>,
+        json: &str,
+    ) {
         let block = self.block(agent, key);
         let dots = inside(json).strip_suffix(DOTS);
         let json = &*dots.map_or(Cow::Borrowed(json), |shown| Cow::Owned(quote(shown)));
         let whole = Text::quoted(json);
         let whole = whole.decode();
-        let rest = match rest(&block.said, json) {
+        let rest = match rest(&block.sent, json) {
             Some(rest) => rest,
             None => {
                 block.restart(out);
@@ -83,9 +95,9 @@ impl Blocks {
         };
         block.dots = dots.is_some();
         block.open |= block.dots;
-        block.said = Said::default();
+        block.sent = SentText::default();
         block.plan.clear();
-        block.hear(&whole);
+        block.add_reported(&whole);
         if !rest.is_empty() {
             block.open = true;
             block.emit(out, rest, false);
@@ -97,7 +109,7 @@ impl Blocks {
         &mut self,
         out: &mut Out<'_>,
         agent: &Agent<'_>,
-        key: Key<'_>,
+        key: BlockKey<'_>,
         json: Option<&str>,
     ) {
         let at = self.0.iter().position(|block| block.is(key));
@@ -105,7 +117,7 @@ impl Blocks {
             Some(at) => self.0.swap_remove(at),
             None => Block::new(agent, key),
         };
-        let content = match json.map(|json| (rest(&block.said, json), json)) {
+        let content = match json.map(|json| (rest(&block.sent, json), json)) {
             None => block.tail(),
             Some((Some(rest), _)) => rest,
             Some((None, json)) => {
@@ -113,7 +125,7 @@ impl Blocks {
                 Text::quoted(json)
             }
         };
-        if key.part == Part::Plan {
+        if key.part == BlockKind::Plan {
             let whole = json.map_or(Text::from(block.plan.as_str()), Text::quoted);
             out.emit_as(&block.agent(), plan(whole));
             return;
@@ -134,7 +146,7 @@ impl Blocks {
         }
     }
 
-    fn block(&mut self, agent: &Agent<'_>, key: Key<'_>) -> &mut Block {
+    fn block(&mut self, agent: &Agent<'_>, key: BlockKey<'_>) -> &mut Block {
         let at = match self.0.iter().position(|block| block.is(key)) {
             Some(at) => at,
             None => {
@@ -151,12 +163,12 @@ impl Blocks {
 }
 
 impl Block {
-    fn new(agent: &Agent<'_>, key: Key<'_>) -> Self {
+    fn new(agent: &Agent<'_>, key: BlockKey<'_>) -> Self {
         let name = match key.part {
             _ if !key.named => None,
-            Part::Text | Part::Reasoning | Part::Plan => Some(key.item.to_owned()),
-            Part::Summary(index) => Some(format!("{}/summary/{index}", key.item)),
-            Part::Content(index) => Some(format!("{}/content/{index}", key.item)),
+            BlockKind::Text | BlockKind::Reasoning | BlockKind::Plan => Some(key.item.to_owned()),
+            BlockKind::Summary(index) => Some(format!("{}/summary/{index}", key.item)),
+            BlockKind::Content(index) => Some(format!("{}/content/{index}", key.item)),
         };
         Self {
             agent: agent.id.to_string(),
@@ -164,7 +176,7 @@ impl Block {
             item: key.item.to_owned(),
             part: key.part,
             name,
-            said: Said::default(),
+            sent: SentText::default(),
             plan: String::new(),
             dots: false,
             open: false,
@@ -173,9 +185,9 @@ impl Block {
     }
 
     /// Adds to what was reported. The text of a plan is stored, up to a limit.
-    fn hear(&mut self, text: &str) {
-        self.said.add(text);
-        if self.part == Part::Plan && self.plan.len() + text.len() <= PLAN_LIMIT {
+    fn add_reported(&mut self, text: &str) {
+        self.sent.add(text);
+        if self.part == BlockKind::Plan && self.plan.len() + text.len() <= PLAN_LIMIT {
             self.plan.push_str(text);
         }
     }
@@ -189,15 +201,15 @@ impl Block {
         Text::fixed(if self.dots { DOTS } else { "" })
     }
 
-    fn is(&self, key: Key<'_>) -> bool {
+    fn is(&self, key: BlockKey<'_>) -> bool {
         self.part == key.part && self.item == key.item
     }
 
     fn restart(&mut self, out: &mut Out<'_>) {
-        if self.part != Part::Plan {
+        if self.part != BlockKind::Plan {
             self.close(out);
         }
-        self.said = Said::default();
+        self.sent = SentText::default();
         self.plan.clear();
         self.dots = false;
         if std::mem::take(&mut self.open) {
@@ -207,7 +219,7 @@ impl Block {
 
     fn close(&self, out: &mut Out<'_>) {
         match self.part {
-            Part::Plan => {
+            BlockKind::Plan => {
                 out.emit_as(&self.agent(), plan(Text::from(self.plan.as_str())));
             }
             _ if self.open => self.emit(out, self.tail(), true),
@@ -222,14 +234,14 @@ impl Block {
         });
         let agent = &self.agent();
         match self.part {
-            Part::Text => out.emit_as(agent, TextChunk { content, is_complete, block_id }),
-            Part::Reasoning | Part::Summary(_) | Part::Content(_) => {
+            BlockKind::Text => out.emit_as(agent, TextChunk { content, is_complete, block_id }),
+            BlockKind::Reasoning | BlockKind::Summary(_) | BlockKind::Content(_) => {
                 out.emit_as(
                     agent,
                     ThinkingChunk { content, is_complete, block_id, signature: None },
                 );
             }
-            Part::Plan => {}
+            BlockKind::Plan => {}
         }
     }
 }
@@ -247,11 +259,11 @@ fn quote(inside: &str) -> String {
 }
 
 /// The part of `json` after what was reported; `None` if it does not start with that.
-fn rest<'j>(said: &Said, json: &'j str) -> Option<Text<'j>> {
-    if said.is_empty() {
+fn rest<'j>(sent: &SentText, json: &'j str) -> Option<Text<'j>> {
+    if sent.is_empty() {
         return Some(Text::quoted(json));
     }
     let whole = Text::quoted(json);
     let whole = whole.decode();
-    Some(Text::from(said.rest_of(&whole)?.to_owned()))
+    Some(Text::from(sent.rest_of(&whole)?.to_owned()))
 }

@@ -139,7 +139,7 @@ impl Threads {
 
     /// The thread of that id. No event of it has to be reported yet, so its agent stays undecided while
     /// several calls may have spawned it, or none.
-    pub(super) fn heard(&mut self, id: Option<&str>) -> &mut Thread {
+    pub(super) fn mentioned(&mut self, id: Option<&str>) -> &mut Thread {
         let at = self.place(id);
         self.decide(at, |_| true);
         self.at(at)

@@ -8,19 +8,19 @@ use agentwire_protocol::event::{
 };
 
 use super::Translator;
-use super::call_effects::Deed;
+use super::call_effects::CallEffect;
 use crate::json::Value;
 use crate::tape::{Agent, Out};
 
 #[derive(Debug, Default)]
-pub(super) struct Called {
+pub(super) struct ToolState {
     /// The exact `changes` of a file change.
     pub(super) changes: Option<String>,
     pub(super) mcp: Option<McpCall>,
     /// The output so far, if it grows.
     pub(super) said: String,
     /// What its items say that it does, oldest first; empty in a recording.
-    pub(super) deeds: Vec<Deed>,
+    pub(super) effects: Vec<CallEffect>,
     /// A request about it was denied.
     pub(super) is_refused: bool,
     /// The message with which it was declined.
@@ -49,7 +49,7 @@ impl McpCall {
     }
 }
 
-pub(super) enum End<'a> {
+pub(super) enum ToolEnd<'a> {
     Completed(ToolCompleted<'a>),
     Failed(ToolFailure, Text<'a>),
 }
@@ -61,7 +61,7 @@ impl Translator {
         out: &mut Out<'_>,
         agent: &Agent<'_>,
         started: ToolStarted<'_>,
-        called: Called,
+        called: ToolState,
     ) {
         let id = started.tool_id.decode().into_owned();
         if !self.seen.has(&id) && self.seen.add(&id) && self.ledger.open_tool(&id, agent, called) {
@@ -79,18 +79,18 @@ impl Translator {
         out: &mut Out<'_>,
         agent: &Agent<'_>,
         id: &str,
-        end: End<'_>,
-    ) -> Option<Called> {
+        end: ToolEnd<'_>,
+    ) -> Option<ToolState> {
         let Some(mut tool) = self.ledger.close_tool(id) else {
             let message = Text::from(format!("{id} ended after its turn"));
             let details = match end {
-                End::Completed(completed) => {
+                ToolEnd::Completed(completed) => {
                     if completed.success || completed.exit_code.is_some() {
                         out.ran(id, true);
                     }
                     completed.result
                 }
-                End::Failed(..) => None,
+                ToolEnd::Failed(..) => None,
             };
             out.emit_as(agent, StatusChanged::new(Status::Task).message(message).details(details));
             return None;
@@ -98,10 +98,10 @@ impl Translator {
         let tool_id = Text::from(id);
         let denial = tool.memo.denial.take().map(Text::from);
         match end {
-            End::Completed(completed) => {
+            ToolEnd::Completed(completed) => {
                 out.emit_as(&tool.agent(), ToolCompleted { tool_id, ..completed });
             }
-            End::Failed(reason, error) => {
+            ToolEnd::Failed(reason, error) => {
                 let error = denial.filter(|_| reason == ToolFailure::Denied).unwrap_or(error);
                 out.emit_as(&tool.agent(), ToolFailed { tool_id, error, reason, result: None });
             }
@@ -143,9 +143,9 @@ pub(super) fn command_end<'a>(
     status: Option<&str>,
     exit_code: Option<i64>,
     result: Option<agentwire_protocol::Json<'a>>,
-) -> End<'a> {
+) -> ToolEnd<'a> {
     if status == Some("declined") {
-        return End::Failed(ToolFailure::Denied, Text::from("the command was declined"));
+        return ToolEnd::Failed(ToolFailure::Denied, Text::from("the command was declined"));
     }
     let success = exit_code.map_or(status != Some("failed"), |code| code == 0);
     let error = match exit_code {
@@ -153,7 +153,7 @@ pub(super) fn command_end<'a>(
         Some(code) => Some(Text::from(format!("exit code {code}"))),
         None => Some(Text::from("the command failed")),
     };
-    End::Completed(ToolCompleted { exit_code, result, error, ..completed(success) })
+    ToolEnd::Completed(ToolCompleted { exit_code, result, error, ..completed(success) })
 }
 
 /// The end of an MCP tool call. One that fails with a result did run and reports an error; one that Codex
@@ -163,11 +163,11 @@ pub(super) fn mcp_end<'a>(
     result: Option<Value<'a>>,
     structured: &str,
     error: Option<Text<'a>>,
-) -> End<'a> {
+) -> ToolEnd<'a> {
     let content = result.map(|result| result.get("content").unwrap_or(result).json());
     let success = status != Some("failed") && error.is_none();
     if let Some(error) = error.as_ref().filter(|error| refused(&error.decode())) {
-        return End::Failed(ToolFailure::Denied, error.clone());
+        return ToolEnd::Failed(ToolFailure::Denied, error.clone());
     }
     let error = match error {
         None if !success => {
@@ -177,7 +177,7 @@ pub(super) fn mcp_end<'a>(
         error => error,
     };
     let structured = result.and_then(|result| result.get(structured)).map(Value::json);
-    End::Completed(ToolCompleted { result: content, structured, error, ..completed(success) })
+    ToolEnd::Completed(ToolCompleted { result: content, structured, error, ..completed(success) })
 }
 
 fn refused(error: &str) -> bool {

@@ -3,8 +3,10 @@
 use agentwire_protocol::{ErrorCode, GatewayError, SessionId, SessionSummary};
 
 use super::session::{Session, hold};
-use super::{Asked, Code, FULL, Failure, Insights, Renderer, SESSION_LIMIT, Wanted, say_error};
-use crate::front::{Ask, Outbox};
+use super::{
+    Code, FULL, Failure, Insights, PendingCall, Renderer, SESSION_LIMIT, SessionOp, send_error,
+};
+use crate::front::{GatewayCall, Outbox};
 
 /// How many sessions may be looked up at once.
 const FINDING_LIMIT: usize = 64;
@@ -14,7 +16,7 @@ impl Insights {
     pub(super) fn find_own(
         &mut self,
         id: SessionId,
-        wanted: Wanted,
+        wanted: SessionOp,
         out: &mut Outbox,
     ) -> Result<(), Failure> {
         if let Some(held) = self.finding.get_mut(&id) {
@@ -24,8 +26,8 @@ impl Insights {
             let text = "too many sessions are being looked up; try again later";
             return Err(Failure::new(wanted.code(), text));
         }
-        let call = out.ask(Ask::Own(id.clone()));
-        self.calls.insert(call, Asked::Find(id.clone()));
+        let call = out.call(GatewayCall::Own(id.clone()));
+        self.calls.insert(call, PendingCall::Find(id.clone()));
         self.finding.insert(id, [wanted].into());
         Ok(())
     }
@@ -49,7 +51,7 @@ impl Insights {
                 Some(_) | None => self.carry_out(id, wanted, out),
             };
             if let Err(failure) = done {
-                say_error(Some(id.as_str()), &failure, out);
+                send_error(Some(id.as_str()), &failure, out);
             }
         }
         if is_full {
@@ -67,7 +69,7 @@ impl Insights {
                 true => Code::SessionNotFound,
                 false => wanted.code(),
             };
-            say_error(Some(id.as_str()), &Failure::new(code, error.message.as_str()), out);
+            send_error(Some(id.as_str()), &Failure::new(code, error.message.as_str()), out);
         }
     }
 
@@ -76,13 +78,13 @@ impl Insights {
     pub(super) fn caught_up(&mut self, id: &SessionId, seq: u64, out: &mut Outbox) {
         let Some(state) = self.sessions.get_mut(id) else { return };
         let Some((held, unanswerable)) = state.caught_up(seq) else { return };
-        state.renderer.pause(&mut |message| out.say(message.get()));
+        state.renderer.pause(&mut |message| out.send(message.get()));
         for request in unanswerable {
             self.refuse_request(id, request, out);
         }
         for wanted in held {
             if let Err(failure) = self.carry_out(id, wanted, out) {
-                say_error(Some(id.as_str()), &failure, out);
+                send_error(Some(id.as_str()), &failure, out);
             }
         }
     }

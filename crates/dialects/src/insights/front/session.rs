@@ -6,7 +6,7 @@ use agentwire_protocol::{AgentType, Event, EventKind, SessionId};
 
 use crate::front::Outbox;
 use crate::insights::render::Renderer;
-use crate::insights::wire::{Code, Failure, Wanted};
+use crate::insights::wire::{Code, Failure, SessionOp};
 
 /// How many inputs may wait for a session that is being resumed.
 const WAITING_LIMIT: usize = 64;
@@ -14,7 +14,7 @@ const WAITING_LIMIT: usize = 64;
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) agent: AgentType,
-    pub(super) life: Life,
+    pub(super) phase: SessionPhase,
     pub(super) renderer: Renderer,
     /// The number of the last event that was shown.
     pub(super) seen: u64,
@@ -23,7 +23,7 @@ pub(super) struct Session {
     /// It is assumed to be resumed by someone else, and no event has arrived since.
     pub(super) is_others: bool,
     /// What arrived while the session could not receive it.
-    pub(super) waiting: VecDeque<Pending>,
+    pub(super) waiting: VecDeque<QueuedInput>,
     /// Set while the events of an earlier connection are read again.
     catching_up: Option<CatchUp>,
 }
@@ -34,18 +34,18 @@ struct CatchUp {
     /// The last event to read again.
     until: u64,
     /// Messages that arrived in the meantime.
-    held: VecDeque<Wanted>,
+    held: VecDeque<SessionOp>,
     /// Open requests that no page can answer.
     unanswerable: BTreeSet<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Life {
+pub(super) enum SessionPhase {
     Running,
     /// It accepts nothing more, and its last events are not shown yet.
     Ending,
     /// It has ended; the next input resumes it.
-    Over,
+    Ended,
     Resuming,
     /// It was told to end; for its page it no longer exists.
     Killed,
@@ -53,7 +53,7 @@ pub(super) enum Life {
 
 /// What a session gets once it runs again.
 #[derive(Debug)]
-pub(super) enum Pending {
+pub(super) enum QueuedInput {
     Input(String),
     Interrupt,
 }
@@ -61,9 +61,9 @@ pub(super) enum Pending {
 impl Session {
     /// A running session; `seen` is the last event that was shown.
     pub(super) fn new(agent: AgentType, renderer: Renderer, seen: u64) -> Self {
-        let (life, waiting) = (Life::Running, VecDeque::new());
+        let (phase, waiting) = (SessionPhase::Running, VecDeque::new());
         let (is_lost, is_others, catching_up) = (false, false, None);
-        Self { agent, life, renderer, seen, is_lost, is_others, waiting, catching_up }
+        Self { agent, phase, renderer, seen, is_lost, is_others, waiting, catching_up }
     }
 
     /// A session that an earlier connection of this client started. Its events up to `until` were shown.
@@ -78,11 +78,11 @@ impl Session {
     }
 
     /// Whether that must wait until it is known what is open. A message that stops a session never waits.
-    pub(super) fn holds(&self, wanted: &Wanted) -> bool {
-        self.is_catching_up() && !matches!(wanted, Wanted::Kill | Wanted::Interrupt)
+    pub(super) fn holds(&self, wanted: &SessionOp) -> bool {
+        self.is_catching_up() && !matches!(wanted, SessionOp::Kill | SessionOp::Interrupt)
     }
 
-    pub(super) fn hold(&mut self, wanted: Wanted) -> Result<(), Failure> {
+    pub(super) fn hold(&mut self, wanted: SessionOp) -> Result<(), Failure> {
         match &mut self.catching_up {
             Some(catching_up) => hold(&mut catching_up.held, wanted),
             None => Ok(()),
@@ -102,7 +102,10 @@ impl Session {
 
     /// If that was the last event to read again: the held messages, and the open requests that no page can
     /// answer.
-    pub(super) fn caught_up(&mut self, seq: u64) -> Option<(VecDeque<Wanted>, BTreeSet<String>)> {
+    pub(super) fn caught_up(
+        &mut self,
+        seq: u64,
+    ) -> Option<(VecDeque<SessionOp>, BTreeSet<String>)> {
         let is_last = self.catching_up.as_ref().is_some_and(|it| seq >= it.until);
         let CatchUp { held, unanswerable, .. } = self.catching_up.take_if(|_| is_last)?;
         Some((held, unanswerable))
@@ -112,12 +115,12 @@ impl Session {
         self.is_lost = true;
     }
 
-    pub(super) fn wait(&mut self, waiting: Pending) -> Result<(), Failure> {
+    pub(super) fn wait(&mut self, waiting: QueuedInput) -> Result<(), Failure> {
         if self.waiting.len() >= WAITING_LIMIT {
             let text = "too much is waiting for the session; try again later";
             let code = match waiting {
-                Pending::Input(_) => Code::InputFailed,
-                Pending::Interrupt => Code::InterruptFailed,
+                QueuedInput::Input(_) => Code::InputFailed,
+                QueuedInput::Interrupt => Code::InterruptFailed,
             };
             return Err(Failure::new(code, text));
         }
@@ -134,7 +137,7 @@ impl Session {
 }
 
 /// Holds a message for later, up to a limit.
-pub(super) fn hold(held: &mut VecDeque<Wanted>, wanted: Wanted) -> Result<(), Failure> {
+pub(super) fn hold(held: &mut VecDeque<SessionOp>, wanted: SessionOp) -> Result<(), Failure> {
     if held.len() >= WAITING_LIMIT {
         let text = "too many messages are waiting for the session; try again later";
         return Err(Failure::new(wanted.code(), text));

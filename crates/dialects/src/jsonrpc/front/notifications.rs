@@ -55,7 +55,7 @@ pub(super) struct EndedParams<'p> {
 
 /// The content of a `system` message.
 #[derive(Serialize)]
-pub(super) struct Told<'m> {
+pub(super) struct SystemMessage<'m> {
     pub(super) message: &'m Text<'m>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) code: Option<&'m Text<'m>>,

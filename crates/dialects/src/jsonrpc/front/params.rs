@@ -20,7 +20,7 @@ const PAGE: usize = 1000;
 const LARGEST: usize = 10_000;
 
 #[derive(Debug)]
-pub(super) enum Request {
+pub(super) enum ClientCall {
     /// `run` and `session/create`.
     Open(Box<Open>),
     Attach(Attach),
@@ -168,7 +168,7 @@ struct ControlRequest {
     cancel_queued: bool,
 }
 
-impl Request {
+impl ClientCall {
     pub(super) fn read(method: &str, params: &Json<'_>) -> Result<Self, GatewayError> {
         match method {
             "run" => Self::open(params, true),
@@ -279,31 +279,31 @@ impl Request {
     }
 }
 
-fn send(params: &Json<'_>) -> Result<Request, GatewayError> {
+fn send(params: &Json<'_>) -> Result<ClientCall, GatewayError> {
     let SendParams { session_id, prompt, images, message, message_id, delivery } = read(params)?;
     let prompt = prompt::read(prompt, images, message).map_err(invalid)?;
     let prompt = prompt.ok_or_else(|| invalid("give a `prompt` or a `message`"))?;
     let message_id = message_id.or(prompt.message_id);
     let prompt = Prompt { message_id, delivery, ..prompt };
-    Ok(Request::Command(session_id, Command::Prompt(prompt)))
+    Ok(ClientCall::Command(session_id, Command::Prompt(prompt)))
 }
 
-fn configure(params: ConfigureParams) -> Request {
+fn configure(params: ConfigureParams) -> ClientCall {
     let ConfigureParams { session_id, model, approval_mode, permission_mode, max_thinking_tokens } =
         params;
     let change = Configure { model, approval_mode, permission_mode, max_thinking_tokens };
-    Request::Command(session_id, Command::Configure(change))
+    ClientCall::Command(session_id, Command::Configure(change))
 }
 
-fn settle(params: &Json<'_>) -> Result<Request, GatewayError> {
+fn settle(params: &Json<'_>) -> Result<ClientCall, GatewayError> {
     let mut fields: Fields = read(params)?;
     let session = fields.remove("sessionId").and_then(|session| session.read().ok());
     let session: String = session.ok_or_else(|| invalid("`sessionId` must be a string"))?;
     let settlement = Settlement::from_fields(fields)?;
-    Ok(Request::Command(SessionId::from(session), Command::Settle(settlement)))
+    Ok(ClientCall::Command(SessionId::from(session), Command::Settle(settlement)))
 }
 
-fn control(session: SessionId, raw: &Json<'static>) -> Result<Request, GatewayError> {
+fn control(session: SessionId, raw: &Json<'static>) -> Result<ClientCall, GatewayError> {
     let request: ControlRequest = read(raw)?;
     let missing = |what: &str| invalid(format!("the control request has no `{what}`"));
     let command = match request.subtype.as_str() {
@@ -321,7 +321,7 @@ fn control(session: SessionId, raw: &Json<'static>) -> Result<Request, GatewayEr
             Ok(Command::Rewind { message_id, dry_run: request.dry_run })
         }
         "initialize" if request.hooks.is_none_or(|hooks| hooks.get() == "{}") => {
-            return Ok(Request::Greet(session));
+            return Ok(ClientCall::Greet(session));
         }
         "initialize" => Err(GatewayError::new(
             ErrorCode::Unsupported,
@@ -330,7 +330,7 @@ fn control(session: SessionId, raw: &Json<'static>) -> Result<Request, GatewayEr
         // An agent that speaks Claude's own wire understands it.
         _ => Ok(Command::Query { method: "control".to_owned(), args: vec![raw.clone()] }),
     };
-    command.map(|command| Request::Command(session, command))
+    command.map(|command| ClientCall::Command(session, command))
 }
 
 fn bounded(given: Option<usize>, usual: usize) -> Result<usize, GatewayError> {

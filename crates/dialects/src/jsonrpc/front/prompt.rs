@@ -110,7 +110,7 @@ fn blocks(content: Json<'static>) -> Result<Prompt, String> {
             _ => {
                 is_all = false;
                 // The text of a tool result goes to agents that do not know tool results in prompts.
-                texts.extend(content.and_then(|content| said(&content)));
+                texts.extend(content.and_then(|content| block_text(&content)));
             }
         }
     }
@@ -119,7 +119,7 @@ fn blocks(content: Json<'static>) -> Result<Prompt, String> {
 }
 
 /// The text of a block's content, which is a string or blocks.
-fn said(content: &Json<'_>) -> Option<String> {
+fn block_text(content: &Json<'_>) -> Option<String> {
     if let Ok(text) = content.read::<String>() {
         return Some(text);
     }

@@ -67,7 +67,7 @@ impl Replies {
         self.open = self.open.saturating_sub(1);
         let Ticket { id: Some(id), batch } = ticket else { return };
         let reply = response(&id, &outcome.map_err(Into::into));
-        let Some(batch) = batch else { return out.say(reply.get()) };
+        let Some(batch) = batch else { return out.send(reply.get()) };
         let Some(waiting) = self.batches.get_mut(&batch) else { return };
         self.held += reply.get().len();
         waiting.replies.push(reply);
@@ -77,7 +77,7 @@ impl Replies {
         {
             let bytes: usize = done.replies.iter().map(|reply| reply.get().len()).sum();
             self.held = self.held.saturating_sub(bytes);
-            out.say_json(&done.replies);
+            out.send_json(&done.replies);
         }
     }
 }

@@ -7,16 +7,16 @@ use agentwire_protocol::{
 };
 use serde::Serialize;
 
-use super::params::{Attach, Open, Request};
+use super::params::{Attach, ClientCall, Open};
 use super::replies::Ticket;
 use super::watch::Watch;
-use super::{JsonRpc, Pending};
-use crate::front::{Ask, Outbox};
+use super::{JsonRpc, PendingCall};
+use crate::front::{GatewayCall, Outbox};
 use crate::jsonrpc::wire::Fault;
 
 /// Why a session is looked up.
 #[derive(Debug)]
-pub(super) enum Wanted {
+pub(super) enum LookupReason {
     Open(Box<Open>),
     Attach(Attach),
     Kill,
@@ -24,7 +24,7 @@ pub(super) enum Wanted {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Opened<'r> {
+struct OpenResult<'r> {
     session_id: &'r SessionId,
     #[serde(skip_serializing_if = "Option::is_none")]
     session: Option<&'r SessionSummary>,
@@ -43,12 +43,12 @@ impl JsonRpc {
             Some(id) if self.watches.get(&id).is_some_and(Watch::is_ending) => {
                 self.ending.insert(id.clone());
                 let waiting = self.opening.entry(id).or_default();
-                waiting.push_back((Request::Open(open), ticket));
+                waiting.push_back((ClientCall::Open(open), ticket));
             }
             Some(id) if open.changes_nothing() && self.is_shown(&id) => {
-                self.go_on(id, open, ticket, out);
+                self.prompt_session(id, open, ticket, out);
             }
-            Some(id) => self.look_up(id, Wanted::Open(open), ticket, out),
+            Some(id) => self.look_up(id, LookupReason::Open(open), ticket, out),
         }
     }
 
@@ -72,12 +72,18 @@ impl JsonRpc {
             ..NewSession::of(agent)
         };
         new.config.fail_at_limits();
-        let call = out.ask(Ask::Start(Box::new(new)));
-        self.calls.insert(call, Pending::Start(open, ticket));
+        let call = out.call(GatewayCall::Start(Box::new(new)));
+        self.calls.insert(call, PendingCall::Start(open, ticket));
     }
 
     /// Sends a prompt to a session that runs and is shown.
-    fn go_on(&mut self, id: SessionId, mut open: Box<Open>, ticket: Ticket, out: &mut Outbox) {
+    fn prompt_session(
+        &mut self,
+        id: SessionId,
+        mut open: Box<Open>,
+        ticket: Ticket,
+        out: &mut Outbox,
+    ) {
         let Some(watch) = self.watches.get_mut(&id) else { return };
         if open.events {
             watch.show_events();
@@ -94,19 +100,19 @@ impl JsonRpc {
             }
             false => Some(ticket),
         };
-        self.calls.insert(call, Pending::Prompt(id, open, ticket));
+        self.calls.insert(call, PendingCall::Prompt(id, open, ticket));
     }
 
     pub(super) fn look_up(
         &mut self,
         id: SessionId,
-        wanted: Wanted,
+        wanted: LookupReason,
         ticket: Ticket,
         out: &mut Outbox,
     ) {
-        let call = out.ask(Ask::Session(id.clone()));
+        let call = out.call(GatewayCall::Session(id.clone()));
         self.opening.entry(id.clone()).or_default();
-        self.calls.insert(call, Pending::Lookup(id, wanted, ticket));
+        self.calls.insert(call, PendingCall::Lookup(id, wanted, ticket));
     }
 
     /// Handles the calls that waited for a session.
@@ -123,14 +129,14 @@ impl JsonRpc {
     pub(super) fn found(
         &mut self,
         session: &SessionSummary,
-        wanted: Wanted,
+        wanted: LookupReason,
         ticket: Ticket,
         out: &mut Outbox,
     ) {
         let id = &session.id;
         let is_over = session.state == SessionState::Ended;
         match wanted {
-            Wanted::Open(open) if is_over => {
+            LookupReason::Open(open) if is_over => {
                 // Calls that wait for the session continue once it is resumed.
                 let agent = open.agent.unwrap_or(session.agent_type);
                 return match self.watches.contains_key(id) {
@@ -138,32 +144,32 @@ impl JsonRpc {
                     false => self.start(open, agent, ticket, out),
                 };
             }
-            Wanted::Open(mut open) => {
+            LookupReason::Open(mut open) => {
                 let opened = self.watches.get(id).and_then(|watch| watch.opened.as_ref());
                 let refused = open.refused.take().map(|error| elsewhere(id, error));
                 if let Some(error) = refused.or_else(|| unchangeable(session, &open, opened)) {
                     self.replies.give(ticket, Err(error), out);
                     if open.is_first && self.watches.get(id).is_some_and(Watch::is_idle) {
                         self.watches.remove(id);
-                        out.leave(id);
+                        out.unfollow(id);
                     }
                 } else {
                     if !self.is_shown(id) {
                         open.is_first = true;
                         self.show(session, session.last_seq, open.events, false, out);
                     }
-                    self.go_on(id.clone(), open, ticket, out);
+                    self.prompt_session(id.clone(), open, ticket, out);
                 }
             }
-            Wanted::Attach(Attach { after, events, include_partial_messages, .. }) => {
+            LookupReason::Attach(Attach { after, events, include_partial_messages, .. }) => {
                 let (resume, after) = Resume::of(after, session.last_seq);
                 let attached =
-                    Opened { session_id: id, session: Some(session), resume: Some(resume) };
+                    OpenResult { session_id: id, session: Some(session), resume: Some(resume) };
                 let reply = Json::of(&attached);
                 self.replies.give(ticket, Ok::<_, Fault>(reply), out);
                 self.show(session, after, events, include_partial_messages, out);
             }
-            Wanted::Kill => {
+            LookupReason::Kill => {
                 // Wait for its end and show nothing.
                 let watch = Watch::new(id.clone(), session.last_seq);
                 self.watches.insert(id.clone(), watch);
@@ -206,7 +212,7 @@ impl JsonRpc {
         self.show(session, after, open.events, is_partial(&open), out);
         let message_id = open.prompt.as_ref().and_then(|prompt| prompt.message_id.clone());
         match (message_id, self.watches.get_mut(id)) {
-            _ if open.session.is_some() => self.go_on(id.clone(), open, ticket, out),
+            _ if open.session.is_some() => self.prompt_session(id.clone(), open, ticket, out),
             (Some(message_id), Some(watch)) if open.is_run => {
                 watch.prompted(call, message_id, ticket);
             }
@@ -229,11 +235,11 @@ impl JsonRpc {
             events: open.events,
             include_partial_messages: is_partial(open),
         };
-        self.found(session, Wanted::Attach(attach), ticket, out);
+        self.found(session, LookupReason::Attach(attach), ticket, out);
     }
 
     /// The session accepted a prompt, or had accepted it before: then no turn answers it.
-    pub(super) fn taken(
+    pub(super) fn prompt_accepted(
         &mut self,
         call: Call,
         id: &SessionId,
@@ -266,8 +272,8 @@ impl JsonRpc {
         }
         open.refused = Some(error);
         match self.opening.get_mut(&id) {
-            Some(waiting) => waiting.push_back((Request::Open(open), ticket)),
-            None => self.look_up(id, Wanted::Open(open), ticket, out),
+            Some(waiting) => waiting.push_back((ClientCall::Open(open), ticket)),
+            None => self.look_up(id, LookupReason::Open(open), ticket, out),
         }
     }
 }
@@ -309,5 +315,5 @@ fn elsewhere(id: &SessionId, error: GatewayError) -> GatewayError {
 }
 
 fn opened(session_id: &SessionId) -> Json<'static> {
-    Json::of(&Opened { session_id, session: None, resume: None })
+    Json::of(&OpenResult { session_id, session: None, resume: None })
 }

@@ -10,7 +10,7 @@ use agentwire_protocol::{
 use serde::Deserialize;
 
 use super::notifications::{
-    EndedParams, EventParams, MessageParams, RequestParams, SettledParams, Told,
+    EndedParams, EventParams, MessageParams, RequestParams, SettledParams, SystemMessage,
 };
 use super::replies::Ticket;
 use crate::claude::render::{Options, Renderer, system_message};
@@ -64,7 +64,7 @@ struct PendingRun {
 }
 
 /// A run that has ended.
-pub(super) type Finished = (Ticket, Result<Json<'static>, GatewayError>);
+pub(super) type FinishedRun = (Ticket, Result<Json<'static>, GatewayError>);
 
 impl Watch {
     /// Shows nothing yet; events after that number count for turns.
@@ -142,10 +142,10 @@ impl Watch {
     }
 
     /// Shows an event and returns the runs that it ends.
-    pub(super) fn event(&mut self, text: &str, out: &mut Outbox) -> Vec<Finished> {
+    pub(super) fn event(&mut self, text: &str, out: &mut Outbox) -> Vec<FinishedRun> {
         let Ok(event) = Event::from_json(text) else { return Vec::new() };
         self.seen = event.seq;
-        self.tell(&event, text, out);
+        self.show_event(&event, text, out);
         if event.seq <= self.counted || event.agent_id != *MAIN_AGENT {
             return Vec::new();
         }
@@ -153,13 +153,13 @@ impl Watch {
         self.count(&event.kind)
     }
 
-    fn tell(&mut self, event: &Event<'_>, text: &str, out: &mut Outbox) {
+    fn show_event(&mut self, event: &Event<'_>, text: &str, out: &mut Outbox) {
         let Some(view) = &mut self.view else { return };
         let session_id = &self.id;
         let is_shown = event.seq > view.after;
         if is_shown && view.events {
             let event = Json::trusted(text);
-            out.say_json(&Notification::new("event", EventParams { session_id, event }));
+            out.send_json(&Notification::new("event", EventParams { session_id, event }));
         }
         let waits = event.seq > self.counted && !(self.turn.is_empty() && self.waiting.is_empty());
         let mut is_said = false;
@@ -169,16 +169,16 @@ impl Watch {
             // The agent's own text is passed on unchanged, except for lone surrogates, which would make the
             // whole frame unreadable.
             let line = json::without_lone_surrogates(line);
-            if waits && sort == Sort::Result {
+            if waits && sort == LineKind::Result {
                 self.result = Some(line.clone().into_owned());
             }
-            if is_shown && sort != Sort::Other {
+            if is_shown && sort != LineKind::Other {
                 let message = Json::trusted(line);
-                out.say_json(&Notification::new("message", MessageParams { session_id, message }));
+                out.send_json(&Notification::new("message", MessageParams { session_id, message }));
             }
         });
         let say = |subtype, message, code| {
-            let message = system_message(event, subtype, Told { message, code });
+            let message = system_message(event, subtype, SystemMessage { message, code });
             Notification::new("message", MessageParams { session_id, message })
         };
         let (agent_id, parent_agent_id) = (&event.agent_id, event.parent_agent_id.as_ref());
@@ -202,22 +202,22 @@ impl Watch {
                 client: settled.client.as_ref(),
                 reason: settled.reason.as_ref(),
             };
-            out.say_json(&Notification::new("request/settled", params));
+            out.send_json(&Notification::new("request/settled", params));
         } else if let EventKind::SessionStarted(started) = &event.kind {
-            started.info.iter().for_each(|info| learn(&mut self.info, info));
+            started.info.iter().for_each(|info| update_info(&mut self.info, info));
         } else if let EventKind::StatusChanged(status) = &event.kind {
-            status.info.iter().for_each(|info| learn(&mut self.info, info));
+            status.info.iter().for_each(|info| update_info(&mut self.info, info));
             if let (Status::Warning, Some(message), true, false) =
                 (status.status, &status.message, is_shown, is_said)
             {
-                out.say_json(&say("warning", message, None));
+                out.send_json(&say("warning", message, None));
             }
         } else if let (EventKind::Error(error), true, false) = (&event.kind, is_shown, is_said) {
-            out.say_json(&say("error", &error.message, error.code.as_ref()));
+            out.send_json(&say("error", &error.message, error.code.as_ref()));
         } else if let (EventKind::SessionEnded(ended), true) = (&event.kind, is_shown) {
             let params =
                 EndedParams { session_id, reason: ended.reason, error: ended.error.as_ref() };
-            out.say_json(&Notification::new("session/ended", params));
+            out.send_json(&Notification::new("session/ended", params));
         }
     }
 
@@ -228,11 +228,11 @@ impl Watch {
             return;
         }
         for (_, request) in self.raised.drain(..) {
-            out.say(request.get());
+            out.send(request.get());
         }
     }
 
-    fn count(&mut self, kind: &EventKind<'_>) -> Vec<Finished> {
+    fn count(&mut self, kind: &EventKind<'_>) -> Vec<FinishedRun> {
         match kind {
             EventKind::TurnStarted(turn) => {
                 // An agent may combine several prompts into one turn.
@@ -242,10 +242,10 @@ impl Watch {
                 }
                 Vec::new()
             }
-            EventKind::TurnCompleted(_) => self.turn_over(None),
+            EventKind::TurnCompleted(_) => self.turn_ended(None),
             EventKind::TurnFailed(turn) => {
                 let died = turn.reason == TurnFailure::Died;
-                self.turn_over(died.then(|| turn.error.to_string()))
+                self.turn_ended(died.then(|| turn.error.to_string()))
             }
             EventKind::StatusChanged(status) => self.status(status),
             EventKind::SessionEnded(ended) => {
@@ -272,7 +272,7 @@ impl Watch {
         }
     }
 
-    fn status(&mut self, status: &StatusChanged<'_>) -> Vec<Finished> {
+    fn status(&mut self, status: &StatusChanged<'_>) -> Vec<FinishedRun> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Details {
@@ -302,7 +302,7 @@ impl Watch {
         Some(self.waiting.remove(at).run)
     }
 
-    fn turn_over(&mut self, died: Option<String>) -> Vec<Finished> {
+    fn turn_ended(&mut self, died: Option<String>) -> Vec<FinishedRun> {
         let outcome = match (died, self.result.take()) {
             (None, Some(result)) => Ok(with_session(&result, &self.id)),
             (None, None) => Err(failed("the turn ended without a result".to_owned())),
@@ -312,7 +312,7 @@ impl Watch {
     }
 
     /// Its events cannot be read: the outcome is unknown.
-    pub(super) fn lost(self, error: &GatewayError) -> Vec<Finished> {
+    pub(super) fn lost(self, error: &GatewayError) -> Vec<FinishedRun> {
         let runs = self.turn.into_iter().chain(self.waiting.into_iter().map(|prompt| prompt.run));
         let tickets = runs.chain(self.kills.into_iter().map(|(_, ticket)| ticket));
         tickets.map(|ticket| (ticket, Err(error.clone()))).collect()
@@ -320,7 +320,7 @@ impl Watch {
 
     /// The session has ended: no run gets a result any more, and the calls that waited for the end get
     /// their reply.
-    pub(super) fn end(self) -> Vec<Finished> {
+    pub(super) fn end(self) -> Vec<FinishedRun> {
         let error =
             self.error.unwrap_or_else(|| "the session ended before the turn did".to_owned());
         let waiting = self.waiting.into_iter().map(|prompt| prompt.run);
@@ -331,7 +331,7 @@ impl Watch {
     }
 }
 
-fn learn(known: &mut BTreeMap<&'static str, Json<'static>>, info: &AgentInfo<'_>) {
+fn update_info(known: &mut BTreeMap<&'static str, Json<'static>>, info: &AgentInfo<'_>) {
     let told = [
         ("commands", &info.commands),
         ("agents", &info.agents),
@@ -351,21 +351,21 @@ fn failed(message: String) -> GatewayError {
 
 /// What one of Claude's lines is to a client.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Sort {
+enum LineKind {
     Result,
     Message,
     /// Not one of the documented messages, such as `command_lifecycle`; the events include it.
     Other,
 }
 
-fn sort(scanner: &mut Scanner, line: &str) -> Sort {
-    let Ok(document) = scanner.scan_tolerant(line) else { return Sort::Other };
+fn sort(scanner: &mut Scanner, line: &str) -> LineKind {
+    let Ok(document) = scanner.scan_tolerant(line) else { return LineKind::Other };
     // Of duplicate names, most readers use the last.
     let kind = document.root().fields().filter(|(name, _)| name == "type").last();
     match kind.and_then(|(_, kind)| kind.string()).as_deref() {
-        Some("result") => Sort::Result,
-        Some("assistant" | "user" | "system" | "stream_event") => Sort::Message,
-        Some(_) | None => Sort::Other,
+        Some("result") => LineKind::Result,
+        Some("assistant" | "user" | "system" | "stream_event") => LineKind::Message,
+        Some(_) | None => LineKind::Other,
     }
 }
 

@@ -5,13 +5,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use agentwire_dialects::agent::Launch;
-use agentwire_dialects::guarded::OwnRules;
+use agentwire_dialects::overrides::OwnRuleFiles;
 use agentwire_protocol::{ErrorCode, GatewayError, SessionConfig};
 
 /// Checks whether an agent has rules that bypass a rule of the session.
 pub(super) struct OwnRulesCheck {
     agent: &'static str,
-    own: &'static OwnRules,
+    own: &'static OwnRuleFiles,
     rule: String,
     places: Vec<PathBuf>,
 }
@@ -20,7 +20,7 @@ impl OwnRulesCheck {
     /// Returns `None` if the session has no rule that they could bypass.
     pub(super) fn of(
         agent: &'static str,
-        own: &'static OwnRules,
+        own: &'static OwnRuleFiles,
         config: &SessionConfig,
         launch: &Launch,
     ) -> Option<Self> {
@@ -46,7 +46,7 @@ impl OwnRulesCheck {
 }
 
 /// Where the agent reads rules: its own directory and those of the project.
-fn places(own: &OwnRules, launch: &Launch) -> Vec<PathBuf> {
+fn places(own: &OwnRuleFiles, launch: &Launch) -> Vec<PathBuf> {
     let variable = |name: &str| {
         let own = launch.env.get(name).map(PathBuf::from);
         own.or_else(|| std::env::var_os(name).map(PathBuf::from))
@@ -58,7 +58,7 @@ fn places(own: &OwnRules, launch: &Launch) -> Vec<PathBuf> {
 }
 
 /// A rules file in the directory that allows something, or may allow it (because it cannot be read).
-fn allowing(own: &OwnRules, directory: &Path) -> Option<PathBuf> {
+fn allowing(own: &OwnRuleFiles, directory: &Path) -> Option<PathBuf> {
     let entries = fs::read_dir(directory).ok()?.flatten().map(|entry| entry.path());
     let mut files = entries.filter(|path| path.extension().is_some_and(|end| end == own.ending));
     files.find(|path| fs::read_to_string(path).map_or(true, |text| text.contains(own.allows)))

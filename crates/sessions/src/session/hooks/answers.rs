@@ -1,6 +1,6 @@
 //! Acts on the answers of hooks: decides a permission, releases a prompt, ends the turn.
 
-use agentwire_dialects::hooks::{Reply, reply};
+use agentwire_dialects::hooks::{HookAnswer, read_answer};
 use agentwire_protocol::event::{RequestOutcome, SettledBy, Status, StatusChanged, TurnFailure};
 use agentwire_protocol::{Answer, Call, Command, GatewayError, Json, Prompt, Settlement, Text};
 use uuid::Uuid;
@@ -36,9 +36,9 @@ impl Actor {
             Answer::Deny { interrupt, .. } => (RequestOutcome::Denied, *interrupt),
             Answer::Answers(_) | Answer::HookOutput(_) => (RequestOutcome::Answered, false),
         };
-        let mut output = match reply(self.core.hooks.agent, event, answer)? {
-            Reply::Output(output) => Output::read(&output)?,
-            Reply::Failure(_) => Output::default(),
+        let mut output = match read_answer(self.core.hooks.agent, event, answer)? {
+            HookAnswer::Output(output) => Output::read(&output)?,
+            HookAnswer::Failure(_) => Output::default(),
         };
         // A hook that decides in place of a client lets the call run at once.
         if output.decision == Some(Decision::Allow)

@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::ops::Deref;
 
-use agentwire_dialects::describe::{Class, Description, Form, ShellCommand, Touches};
+use agentwire_dialects::describe::{Class, CommandForm, Description, ShellCommand, Touches};
 use agentwire_protocol::event::input_digest;
 
 use super::shell::{self, CommandText, Mention};
@@ -71,16 +71,16 @@ impl<'a> Call<'a> {
 fn words(command: &ShellCommand) -> Option<Vec<String>> {
     let read = shell::words(&command.text);
     match &command.form {
-        Form::Shell => read,
-        Form::Started => match read.as_deref().and_then(shell::unwrapped) {
+        CommandForm::Shell => read,
+        CommandForm::Started => match read.as_deref().and_then(shell::unwrapped) {
             Some(inner) => shell::words(inner),
             None => read,
         },
-        Form::Words(words) => match shell::unwrapped(words) {
+        CommandForm::Words(words) => match shell::unwrapped(words) {
             Some(inner) => shell::words(inner),
             // Whether these are run directly or joined for a shell, they are the same.
             None => read.filter(|read| read == words),
         },
-        Form::Unsure => None,
+        CommandForm::Unsure => None,
     }
 }

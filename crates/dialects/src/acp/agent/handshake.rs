@@ -5,10 +5,10 @@ use agentwire_protocol::event::{AgentInfo, ErrorEvent, Other, TurnFailure};
 use agentwire_protocol::{ErrorCode, GatewayError, Text};
 use serde_json::json;
 
-use super::super::wire::{Initialized, Opened};
-use super::super::{launch, own};
-use super::settings::{Choice, options_changed, shown_mode};
-use super::{Sent, Setting, Translator, Waiter};
+use super::super::wire::{InitializeResult, SessionResult};
+use super::super::{launch, quirks};
+use super::settings::{SettingChoices, options_changed, shown_mode};
+use super::{SentRequest, Setting, Translator, Waiter};
 use crate::json::Value;
 use crate::tape::Out;
 
@@ -20,7 +20,7 @@ pub(super) enum Stage {
     Starting,
     Opening,
     /// The session is open, but its mode or model is not yet the wanted one.
-    Settling,
+    Configuring,
     Ready,
     Failed(GatewayError),
 }
@@ -43,15 +43,15 @@ impl Translator {
                 "version": env!("CARGO_PKG_VERSION"),
             },
         });
-        if let Err(error) = self.send("initialize", &params, Sent::Initialize, out) {
+        if let Err(error) = self.send("initialize", &params, SentRequest::Initialize, out) {
             self.fail_opening(error, out);
         }
     }
 
     pub(super) fn initialized(&mut self, result: Option<Value<'_>>, out: &mut Out<'_>) {
-        let read: Initialized<'_> = result.and_then(Value::to).unwrap_or_default();
+        let read: InitializeResult<'_> = result.and_then(Value::to).unwrap_or_default();
         let name = read.info.and_then(|info| info.get("name"));
-        self.quirks = self.quirks.or_else(|| name.and_then(own::named));
+        self.quirks = self.quirks.or_else(|| name.and_then(quirks::named));
         let capabilities = read.capabilities.map(Value::json);
         self.capabilities = capabilities.and_then(|json| json.read().ok()).unwrap_or_default();
         self.auth_methods = read.auth_methods.map(|methods| methods.json().into_owned());
@@ -105,8 +105,8 @@ impl Translator {
         };
         let replays = method == "session/load";
         let announces = |path: &str| self.announces(path);
-        let sent = launch::session(&self.setup.config, resume, self.own, announces)
-            .and_then(|params| self.send(method, &params, Sent::Open { replays }, out));
+        let sent = launch::session(&self.setup.config, resume, self.launch_quirks, announces)
+            .and_then(|params| self.send(method, &params, SentRequest::Open { replays }, out));
         match sent {
             Ok(()) => self.replaying = replays,
             Err(error) => self.fail_opening(error, out),
@@ -123,7 +123,7 @@ impl Translator {
     }
 
     pub(super) fn opened(&mut self, result: Option<Value<'_>>, replays: bool, out: &mut Out<'_>) {
-        let opened: Opened<'_> = result.and_then(Value::to).unwrap_or_default();
+        let opened: SessionResult<'_> = result.and_then(Value::to).unwrap_or_default();
         let ours = self.session.as_deref();
         if ours.zip(opened.session_id.as_ref()).is_some_and(|(ours, id)| *id != *ours) {
             // One process may have several sessions, as in the fixture real-two-sessions.
@@ -161,29 +161,30 @@ impl Translator {
             out.emit(options_changed(options));
         }
         // Gemini's replay continues after the result and ends with its commands (fixture real-load-1-load).
-        self.replaying = replays && self.has(|own| own.replays_late) && self.commands.is_none();
+        self.replaying =
+            replays && self.has(|quirks| quirks.replays_late) && self.commands.is_none();
         if out.is_recording() {
             self.stage = Stage::Ready;
             return;
         }
-        self.stage = Stage::Settling;
+        self.stage = Stage::Configuring;
         self.answer_inquiries(out);
-        match self.settle_config(out) {
-            Ok(()) => self.settled(out),
+        match self.apply_config(out) {
+            Ok(()) => self.config_applied(out),
             Err(error) => self.fail_opening(error, out),
         }
     }
 
     /// Requests the configured mode and model, unless they are already in use.
-    fn settle_config(&mut self, out: &mut Out<'_>) -> Result<(), GatewayError> {
-        self.stage = Stage::Settling;
+    fn apply_config(&mut self, out: &mut Out<'_>) -> Result<(), GatewayError> {
+        self.stage = Stage::Configuring;
         let mode = self.wanted_mode(&self.setup.config)?;
         if let Some(own) = mode.own {
             self.set(Setting::Mode, (own, mode.shown), Waiter::Opening, out)?;
         }
         // An agent that was started with its model may report it by another name, since ours may be an
         // alias.
-        let is_given = self.own.is_some();
+        let is_given = self.launch_quirks.is_some();
         let model = self.setup.config.model.clone();
         let model = model.filter(|model| !is_given || self.launch_model.as_ref() != Some(model));
         match model.filter(|model| self.model.current.as_ref() != Some(model)) {
@@ -193,9 +194,11 @@ impl Translator {
     }
 
     /// Accepts prompts once no request of the opening is left.
-    pub(super) fn settled(&mut self, out: &mut Out<'_>) {
-        let left = |sent: &Sent| matches!(sent, Sent::Setting { waiter: Waiter::Opening, .. });
-        if matches!(self.stage, Stage::Settling) && !self.sent.values().any(left) {
+    pub(super) fn config_applied(&mut self, out: &mut Out<'_>) {
+        let left = |sent: &SentRequest| {
+            matches!(sent, SentRequest::Setting { waiter: Waiter::Opening, .. })
+        };
+        if matches!(self.stage, Stage::Configuring) && !self.sent.values().any(left) {
             self.stage = Stage::Ready;
         }
         self.pump(out);
@@ -205,13 +208,13 @@ impl Translator {
     pub(super) fn forget_process(&mut self) {
         self.setup.resume = self.session.take().or(self.setup.resume.take());
         self.stage = Stage::Starting;
-        self.quirks = self.own;
+        self.quirks = self.launch_quirks;
         self.replaying = false;
         self.capabilities = serde_json::Value::Null;
         self.auth_methods = None;
         self.commands = None;
-        self.mode = Choice::default();
-        self.model = Choice::default();
+        self.mode = SettingChoices::default();
+        self.model = SettingChoices::default();
         self.has_output = false;
         self.interrupted = false;
         self.has_other_session = false;

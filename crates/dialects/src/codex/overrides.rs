@@ -1,16 +1,18 @@
 //! The arguments of `codex` that the gateway cannot allow, and the machine-wide files that override it.
 //! Clap parses the arguments.
 
-use crate::guarded::{Guarded, MachineFile, OwnRules, Parser, Unguarded, Unguards};
+use crate::overrides::{
+    ArgumentParser, FileOverride, MachineFile, OwnRuleFiles, RefusedOption, RefusedOptions,
+};
 
 const MODE: &str = "use the options approvalMode and sandboxMode";
 const WIRE: &str = "agentwire speaks with the program itself";
 
-pub(super) const GUARDED: Guarded = Guarded {
+pub(super) const REFUSED_OPTIONS: RefusedOptions = RefusedOptions {
     agent: "codex",
-    parser: Parser::Clusters { with_value: "acimopsC" },
+    parser: ArgumentParser::Clusters { with_value: "acimopsC" },
     arguments: &[
-        Unguards {
+        RefusedOption {
             names: &[
                 "--dangerously-bypass-approvals-and-sandbox",
                 "--yolo",
@@ -26,7 +28,7 @@ pub(super) const GUARDED: Guarded = Guarded {
             settings: &[],
             instead: MODE,
         },
-        Unguards {
+        RefusedOption {
             names: &["--config", "-c"],
             settings: &[
                 "approval_policy",
@@ -40,22 +42,22 @@ pub(super) const GUARDED: Guarded = Guarded {
             ],
             instead: MODE,
         },
-        Unguards {
+        RefusedOption {
             names: &["--profile", "-p"],
             settings: &[],
             instead: "a profile can set other approval policies; put its settings into config.toml",
         },
-        Unguards {
+        RefusedOption {
             names: &["--dangerously-bypass-hook-trust"],
             settings: &[],
             instead: "use the option trust",
         },
-        Unguards {
+        RefusedOption {
             names: &["--cd", "-C"],
             settings: &[],
             instead: "use the option workingDirectory",
         },
-        Unguards {
+        RefusedOption {
             names: &["--listen", "--remote", "--json", "--experimental-json"],
             settings: &[],
             instead: WIRE,
@@ -69,7 +71,7 @@ pub(super) const MACHINE: &[MachineFile] = &[MachineFile {
     path: "/etc/codex/managed_config.toml",
     ending: ".toml",
     variable: None,
-    unguards: |text| {
+    find_override: |text| {
         let sets = |line: &str| {
             let wanted = [("approval_policy", "untrusted"), ("approvals_reviewer", "user")];
             let others = |(key, value): &(&str, &str)| {
@@ -77,7 +79,7 @@ pub(super) const MACHINE: &[MachineFile] = &[MachineFile {
             };
             wanted.iter().any(others)
         };
-        text.lines().any(sets).then_some(Unguarded {
+        text.lines().any(sets).then_some(FileOverride {
             what: "settings of this machine's administrator decide when Codex asks, and override agentwire",
             remedy: "sessions that would not ask fail when they start; ask the administrator for the \
                      approval policy untrusted",
@@ -86,7 +88,7 @@ pub(super) const MACHINE: &[MachineFile] = &[MachineFile {
 }];
 
 /// Codex does not ask about commands that these rules allow.
-pub(super) const OWN_RULES: OwnRules = OwnRules {
+pub(super) const OWN_RULES: OwnRuleFiles = OwnRuleFiles {
     tools: &["Bash", "Monitor", "PowerShell", "command_execution"],
     home: "CODEX_HOME",
     directory: ".codex",

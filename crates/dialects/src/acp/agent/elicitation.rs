@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use agentwire_protocol::Text;
 use agentwire_protocol::event::{Question, QuestionOption};
 
-use super::requests::Field;
+use super::requests::FormField;
 use crate::json::Value;
 
 /// The suffix with which claude-agent-acp names a question's field for an answer that is not among the
@@ -14,18 +14,18 @@ const OTHER: &str = "_custom";
 
 /// The questions of a form's schema, and where the answers go. If the form has a single question, its text
 /// may be in the form's message.
-pub(super) fn form<'d>(
+pub(super) fn form_questions<'d>(
     schema: Option<Value<'d>>,
     message: Option<&Text<'d>>,
-) -> (Vec<Question<'d>>, Vec<Field>) {
+) -> (Vec<Question<'d>>, Vec<FormField>) {
     let properties = schema.and_then(|schema| schema.get("properties"));
     let all: Vec<(Cow<'d, str>, Value<'d>)> =
         properties.into_iter().flat_map(Value::fields).collect();
     let has_choices = |id: &str| all.iter().any(|(own, schema)| own == id && is_choice(*schema));
     let is_other = |id: &str| id.strip_suffix(OTHER).is_some_and(has_choices);
-    let asked: Vec<_> = all.iter().filter(|(id, _)| !is_other(id)).collect();
-    let message = message.filter(|_| asked.len() == 1);
-    let questions = asked.into_iter().map(|(id, schema)| {
+    let asked_fields: Vec<_> = all.iter().filter(|(id, _)| !is_other(id)).collect();
+    let message = message.filter(|_| asked_fields.len() == 1);
+    let questions = asked_fields.into_iter().map(|(id, schema)| {
         let other = format!("{id}{OTHER}");
         let other = all.iter().any(|(own, _)| *own == other && is_other(own)).then_some(other);
         question(id.clone(), *schema, message, other)
@@ -43,7 +43,7 @@ fn question<'d>(
     schema: Value<'d>,
     message: Option<&Text<'d>>,
     other: Option<String>,
-) -> (Question<'d>, Field) {
+) -> (Question<'d>, FormField) {
     let kind = schema.get("type").and_then(Value::string).unwrap_or_default();
     let items = schema.get("items").unwrap_or(schema);
     let labels = items.get("enum").into_iter().flat_map(Value::items).filter_map(Value::to);
@@ -61,7 +61,7 @@ fn question<'d>(
     let header: Option<Text<'d>> = schema.read("title");
     let described = schema.read("description").or_else(|| message.cloned());
     let question = described.or_else(|| header.clone()).unwrap_or_else(|| Text::new(id.clone()));
-    let field = Field {
+    let field = FormField {
         id: id.clone().into_owned(),
         question: question.to_string(),
         kind: kind.clone().into_owned(),

@@ -4,15 +4,15 @@ use agentwire_protocol::event::{FileChangeType, FileChanged};
 use agentwire_protocol::{Json, Text};
 use serde_json::json;
 
-use super::super::wire::Piece;
+use super::super::wire::ToolContentItem;
 use crate::diff;
 use crate::json::Value;
 
 /// The longest text that is stored for an open call.
-pub(super) const KEPT_BYTES: usize = 64 << 10;
+pub(super) const TEXT_LIMIT: usize = 64 << 10;
 
 #[derive(Debug)]
-pub(super) struct Edit {
+pub(super) struct FileEdit {
     path: String,
     /// `None` if they were too long to store.
     texts: Option<Texts>,
@@ -26,9 +26,9 @@ struct Texts {
 }
 
 #[derive(Default)]
-pub(super) struct Shown {
+pub(super) struct ToolContent {
     pub(super) text: String,
-    pub(super) edits: Vec<Edit>,
+    pub(super) edits: Vec<FileEdit>,
     /// A line that names the terminal.
     pub(super) terminal: Option<String>,
     /// It contains more than file changes.
@@ -36,48 +36,48 @@ pub(super) struct Shown {
 }
 
 /// Reduces changes to what is stored while their call is open: long texts are dropped, the path remains.
-pub(super) fn kept(mut edits: Vec<Edit>) -> Vec<Edit> {
+pub(super) fn bounded(mut edits: Vec<FileEdit>) -> Vec<FileEdit> {
     for edit in &mut edits {
         edit.texts = edit.texts.take().filter(|texts| {
             let before = texts.before.as_ref().map_or(0, String::len);
-            before.max(texts.after.len()) <= KEPT_BYTES
+            before.max(texts.after.len()) <= TEXT_LIMIT
         });
     }
     edits
 }
 
-pub(super) fn shown(content: Option<Value<'_>>) -> Shown {
-    look(content, true)
+pub(super) fn read_content(content: Option<Value<'_>>) -> ToolContent {
+    read_content_with(content, true)
 }
 
-/// Like [`shown`], but reads the text only if it is wanted, since it may be long.
-pub(super) fn look(content: Option<Value<'_>>, wants_text: bool) -> Shown {
-    let mut shown = Shown::default();
+/// Like [`read_content`], but reads the text only if it is wanted, since it may be long.
+pub(super) fn read_content_with(content: Option<Value<'_>>, wants_text: bool) -> ToolContent {
+    let mut parsed = ToolContent::default();
     for piece in content.into_iter().flat_map(Value::items) {
-        let Some(read) = piece.to::<Piece<'_>>() else { continue };
+        let Some(read) = piece.to::<ToolContentItem<'_>>() else { continue };
         match read.kind.as_deref() {
-            Some("diff") => shown.edits.extend(edit(&read)),
+            Some("diff") => parsed.edits.extend(edit(&read)),
             Some("terminal") => {
-                shown.has_more = true;
+                parsed.has_more = true;
                 let id = read.terminal_id.and_then(Value::string);
-                shown.terminal = id.map(|id| format!("terminal {id}"));
+                parsed.terminal = id.map(|id| format!("terminal {id}"));
             }
             _ => {
-                shown.has_more = true;
+                parsed.has_more = true;
                 if wants_text {
                     let text = read.content.and_then(|content| content.get("text")?.string());
-                    text.into_iter().for_each(|text| shown.text.push_str(&text));
+                    text.into_iter().for_each(|text| parsed.text.push_str(&text));
                 }
                 read.content.into_iter().for_each(Value::carried);
             }
         }
     }
-    shown
+    parsed
 }
 
 /// Gemini marks a new file with `_meta.kind` and shows it as previously empty; other agents leave `oldText`
 /// out.
-fn edit(piece: &Piece<'_>) -> Option<Edit> {
+fn edit(piece: &ToolContentItem<'_>) -> Option<FileEdit> {
     let path = piece.path?.string()?.into_owned();
     let before = piece.old_text.and_then(Value::string).map(Into::into);
     let after = piece.new_text.and_then(Value::string)?.into_owned();
@@ -88,12 +88,14 @@ fn edit(piece: &Piece<'_>) -> Option<Edit> {
         _ if before.is_none() => FileChangeType::Created,
         _ => FileChangeType::Modified,
     };
-    Some(Edit { path, texts: Some(Texts { before, after }), change })
+    Some(FileEdit { path, texts: Some(Texts { before, after }), change })
 }
 
 /// Arguments for a call that shows one change but reports no arguments, named as other agents name them.
-pub(super) fn arguments(edits: &[Edit]) -> Option<Json<'static>> {
-    let [Edit { path, texts: Some(Texts { before, after }), change }] = edits else { return None };
+pub(super) fn arguments(edits: &[FileEdit]) -> Option<Json<'static>> {
+    let [FileEdit { path, texts: Some(Texts { before, after }), change }] = edits else {
+        return None;
+    };
     match change {
         FileChangeType::Created => Some(Json::of(&json!({ "file_path": path, "content": after }))),
         FileChangeType::Modified => Some(Json::of(&json!({
@@ -105,7 +107,7 @@ pub(super) fn arguments(edits: &[Edit]) -> Option<Json<'static>> {
     }
 }
 
-pub(super) fn changed(edit: Edit, tool_id: &str) -> FileChanged<'_> {
+pub(super) fn changed(edit: FileEdit, tool_id: &str) -> FileChanged<'_> {
     let diff = edit.texts.as_ref().and_then(|Texts { before, after }| {
         diff::of_texts(before.as_deref().unwrap_or_default(), after)
     });

@@ -5,14 +5,14 @@ const TAIL: usize = 256;
 
 /// A digest of the text sent so far, and its last part verbatim.
 #[derive(Clone, Debug)]
-pub(crate) struct Said {
+pub(crate) struct SentText {
     /// The length of the part that only the digest covers.
     bytes: usize,
     digest: u64,
     tail: String,
 }
 
-impl Default for Said {
+impl Default for SentText {
     fn default() -> Self {
         Self { bytes: 0, digest: START, tail: String::new() }
     }
@@ -25,11 +25,11 @@ fn digest(start: u64, text: &str) -> u64 {
         .fold(start, |digest, byte| (digest ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3))
 }
 
-impl Said {
+impl SentText {
     pub(crate) fn of(text: &str) -> Self {
-        let mut said = Self::default();
-        said.add(text);
-        said
+        let mut sent = Self::default();
+        sent.add(text);
+        sent
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -67,28 +67,28 @@ mod tests {
 
     #[test]
     fn the_rest_is_what_was_not_said() {
-        let mut said = Said::default();
-        assert_eq!(said.rest_of("abc"), Some("abc"));
-        said.add("ä");
-        said.add("b");
-        assert_eq!(said.rest_of("äbc"), Some("c"));
-        assert_eq!(said.rest_of("äb"), Some(""));
-        assert_eq!(said.rest_of("ä"), Some(""));
-        assert_eq!(said.rest_of("äxc"), None);
-        assert_eq!(said.rest_of("ab"), None);
-        assert_eq!(said.rest_of("xé"), None);
-        assert_eq!(said.rest_of(""), None);
+        let mut sent = SentText::default();
+        assert_eq!(sent.rest_of("abc"), Some("abc"));
+        sent.add("ä");
+        sent.add("b");
+        assert_eq!(sent.rest_of("äbc"), Some("c"));
+        assert_eq!(sent.rest_of("äb"), Some(""));
+        assert_eq!(sent.rest_of("ä"), Some(""));
+        assert_eq!(sent.rest_of("äxc"), None);
+        assert_eq!(sent.rest_of("ab"), None);
+        assert_eq!(sent.rest_of("xé"), None);
+        assert_eq!(sent.rest_of(""), None);
     }
 
     #[test]
     fn long_texts_are_known_by_their_digest() {
-        let mut said = Said::default();
-        (0..1000).for_each(|number| said.add(&format!("{number}ä ")));
+        let mut sent = SentText::default();
+        (0..1000).for_each(|number| sent.add(&format!("{number}ä ")));
         let whole: String = (0..1001).map(|number| format!("{number}ä ")).collect();
-        assert_eq!(said.rest_of(&whole), Some("1000ä "));
+        assert_eq!(sent.rest_of(&whole), Some("1000ä "));
         let all = whole.strip_suffix("1000ä ").unwrap();
-        assert_eq!(said.rest_of(all.trim_end()), Some(""));
-        assert_eq!(said.rest_of(&whole.replacen('0', "1", 1)), None);
-        assert!(said.tail.len() <= 2 * TAIL);
+        assert_eq!(sent.rest_of(all.trim_end()), Some(""));
+        assert_eq!(sent.rest_of(&whole.replacen('0', "1", 1)), None);
+        assert!(sent.tail.len() <= 2 * TAIL);
     }
 }

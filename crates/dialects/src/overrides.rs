@@ -1,11 +1,11 @@
 //! Arguments and variables of an agent's program that would disable what the gateway judges by: its hook,
-//! its questions, its mode, its wire. Each dialect's folder lists them (`native.rs`).
+//! its questions, its mode, its wire. Each dialect's folder lists them (`overrides.rs`).
 
 use agentwire_protocol::{ErrorCode, GatewayError, SessionConfig};
 
 /// How a program parses its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Parser {
+pub enum ArgumentParser {
     /// `--name value` and `--name=value`; no abbreviations. Commander.
     Exact,
     /// The same, and several one-letter flags in one word. The first flag with a value takes the rest of
@@ -22,7 +22,7 @@ pub enum Parser {
 
 /// One refused argument or variable.
 #[derive(Clone, Copy, Debug)]
-pub struct Unguards {
+pub struct RefusedOption {
     /// Every spelling: `--name`, `-n`, or the name of a variable.
     pub names: &'static [&'static str],
     /// For an argument that takes settings: the refused ones. Empty means all.
@@ -41,12 +41,12 @@ pub struct MachineFile {
     /// The variable that overrides the path.
     pub variable: Option<&'static str>,
     /// What its text does to the gateway's rules, if anything.
-    pub unguards: fn(&str) -> Option<Unguarded>,
+    pub find_override: fn(&str) -> Option<FileOverride>,
 }
 
 /// Rule files by which an agent runs calls without asking: in its own directory and in the project.
 #[derive(Clone, Copy, Debug)]
-pub struct OwnRules {
+pub struct OwnRuleFiles {
     /// The tools whose gateway rules they bypass, by our names.
     pub tools: &'static [&'static str],
     /// The variable that names its own directory.
@@ -62,7 +62,7 @@ pub struct OwnRules {
 
 /// What a file on the machine does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unguarded {
+pub struct FileOverride {
     /// What is wrong with it.
     pub what: &'static str,
     /// What to do.
@@ -71,17 +71,17 @@ pub struct Unguarded {
 
 /// What is known about a program.
 #[derive(Clone, Copy, Debug)]
-pub struct Guarded {
+pub struct RefusedOptions {
     /// The agent's name in refusals.
     pub agent: &'static str,
-    pub parser: Parser,
+    pub parser: ArgumentParser,
     /// Arguments that are refused.
-    pub arguments: &'static [Unguards],
+    pub arguments: &'static [RefusedOption],
     /// Variables that are refused, whatever their value.
-    pub variables: &'static [Unguards],
+    pub variables: &'static [RefusedOption],
 }
 
-impl Guarded {
+impl RefusedOptions {
     /// Refuses arguments by name. `whose` says where they were given.
     pub fn check_arguments(&self, args: &[String], whose: &str) -> Result<(), GatewayError> {
         for (at, arg) in args.iter().enumerate() {
@@ -90,9 +90,9 @@ impl Guarded {
                 return Err(self.refusal("--", whose, instead));
             }
             let next = args.get(at + 1).map(String::as_str);
-            let found = self.arguments.iter().find_map(|unguards| {
-                let unguards_by = |name: &&&str| self.unguards(unguards, name, arg, next);
-                unguards.names.iter().find(unguards_by).map(|name| (*name, unguards.instead))
+            let found = self.arguments.iter().find_map(|option| {
+                let refuses_by = |name: &&&str| self.refuses(option, name, arg, next);
+                option.names.iter().find(refuses_by).map(|name| (*name, option.instead))
             });
             if let Some((name, instead)) = found {
                 return Err(self.refusal(name, whose, instead));
@@ -138,7 +138,7 @@ impl Guarded {
     }
 
     /// Whether an argument is that flag, in any spelling that the program accepts, with a refused value.
-    fn unguards(&self, flag: &Unguards, name: &str, arg: &str, next: Option<&str>) -> bool {
+    fn refuses(&self, flag: &RefusedOption, name: &str, arg: &str, next: Option<&str>) -> bool {
         let (word, value) = match arg.split_once('=') {
             Some((word, value)) => (word, Some(value)),
             None => (arg, None),
@@ -157,9 +157,9 @@ impl Guarded {
     /// Whether an argument without its value is that flag and nothing else.
     fn is(&self, name: &str, word: &str) -> bool {
         match self.parser {
-            Parser::Exact => word == name,
-            Parser::Clusters { .. } => name.starts_with("--") && word == name,
-            Parser::Loose => {
+            ArgumentParser::Exact => word == name,
+            ArgumentParser::Clusters { .. } => name.starts_with("--") && word == name,
+            ArgumentParser::Loose => {
                 // One dash and letters are a cluster.
                 let dashes = if name.starts_with("--") { "-" } else { "--" };
                 let given = word.trim_start_matches('-');
@@ -176,7 +176,7 @@ impl Guarded {
         let mut rest = arg.strip_prefix('-').filter(|rest| !rest.starts_with('-'))?;
         let mut is_first = true;
         while let Some(next) = rest.chars().next() {
-            if self.parser == Parser::Loose
+            if self.parser == ArgumentParser::Loose
                 && !is_first
                 && !(next.is_ascii_alphanumeric() || next == '_')
             {
@@ -184,11 +184,11 @@ impl Guarded {
             }
             if let Some(after) = rest.strip_prefix(letter) {
                 return match self.parser {
-                    Parser::Exact => None,
-                    Parser::Clusters { .. } | Parser::Loose => Some(after),
+                    ArgumentParser::Exact => None,
+                    ArgumentParser::Clusters { .. } | ArgumentParser::Loose => Some(after),
                 };
             }
-            if let Parser::Clusters { with_value } = self.parser
+            if let ArgumentParser::Clusters { with_value } = self.parser
                 && with_value.contains(next)
             {
                 return None;
@@ -200,7 +200,7 @@ impl Guarded {
     }
 }
 
-impl Unguards {
+impl RefusedOption {
     /// Whether its value, if that matters, is a refused one. A value that cannot be seen counts as refused.
     fn is_set(&self, value: Option<&str>) -> bool {
         let Some(value) = value else { return true };
@@ -218,21 +218,21 @@ fn plain(name: &str) -> String {
 mod tests {
     use super::*;
 
-    const ARGUMENTS: &[Unguards] = &[
-        Unguards { names: &["--yes", "-y"], settings: &[], instead: "x" },
-        Unguards { names: &["--some-mode"], settings: &[], instead: "x" },
-        Unguards { names: &["--config", "-c"], settings: &["policy"], instead: "x" },
+    const ARGUMENTS: &[RefusedOption] = &[
+        RefusedOption { names: &["--yes", "-y"], settings: &[], instead: "x" },
+        RefusedOption { names: &["--some-mode"], settings: &[], instead: "x" },
+        RefusedOption { names: &["--config", "-c"], settings: &["policy"], instead: "x" },
     ];
 
-    fn refuses(parser: Parser, args: &[&str]) -> bool {
-        let guarded = Guarded { agent: "a", parser, arguments: ARGUMENTS, variables: &[] };
+    fn refuses(parser: ArgumentParser, args: &[&str]) -> bool {
+        let options = RefusedOptions { agent: "a", parser, arguments: ARGUMENTS, variables: &[] };
         let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
-        guarded.check_arguments(&args, "args").is_err()
+        options.check_arguments(&args, "args").is_err()
     }
 
     #[test]
     fn every_spelling_that_a_parser_takes_is_refused() {
-        use Parser::{Clusters, Exact, Loose};
+        use ArgumentParser::{Clusters, Exact, Loose};
         let clap = Clusters { with_value: "cm" };
         for (args, exact, clusters, loose) in [
             (&["--yes"][..], true, true, true),

@@ -7,7 +7,7 @@ use crate::claude::tools::{ToolCall, ToolUse};
 use crate::json::{Scanner, Value};
 
 /// A call under Claude's name for it, if there is one.
-pub(crate) fn shown(tool: &ToolStarted<'_>) -> ToolUse {
+pub(crate) fn tool_use(tool: &ToolStarted<'_>) -> ToolUse {
     let title = tool.title.as_ref().map(Text::decode);
     let server = tool.server.as_ref().map(Text::decode);
     ToolCall {
@@ -21,7 +21,7 @@ pub(crate) fn shown(tool: &ToolStarted<'_>) -> ToolUse {
 }
 
 /// A string, the texts of content blocks, or JSON as it is.
-pub(crate) fn words(scanner: &mut Scanner, result: &Json<'_>) -> String {
+pub(crate) fn result_text(scanner: &mut Scanner, result: &Json<'_>) -> String {
     let Ok(document) = scanner.scan_tolerant(result.get()) else {
         return result.get().to_owned();
     };

@@ -4,7 +4,7 @@ use agentwire_protocol::event::{Status, StatusChanged};
 use agentwire_protocol::{ApprovalMode, Text};
 use serde_json::{Value, json};
 
-use super::super::app_wire::{Collaboration, Notice, Settings};
+use super::super::app_wire::{Collaboration, Notification, Settings};
 use super::Translator;
 use crate::agent::mode_name;
 use crate::tape::Out;
@@ -14,13 +14,13 @@ pub(super) const PLAN: &str = "plan";
 
 /// The thread's mode, as the server last reported it. It outlives turns, processes and resumes.
 #[derive(Debug, Default)]
-pub(super) struct Planning {
+pub(super) struct PlanMode {
     is_on: bool,
     /// How much the model thinks. A mode change must repeat it, or it is lost.
     effort: Option<String>,
 }
 
-impl Planning {
+impl PlanMode {
     /// Records what the server reports. A new thread has no mode, which means that it does not plan.
     pub(super) fn told(&mut self, effort: Option<Text<'_>>, mode: Option<Collaboration<'_>>) {
         self.is_on = mode.and_then(|mode| mode.mode).as_deref() == Some(PLAN);
@@ -59,7 +59,7 @@ impl Translator {
     }
 
     /// The server reports the new settings of a thread.
-    pub(super) fn settings(&mut self, notice: &Notice<'_>, out: &mut Out<'_>) {
+    pub(super) fn settings(&mut self, notice: &Notification<'_>, out: &mut Out<'_>) {
         let Some(value) = notice.thread_settings else { return };
         let settings: Settings<'_> = value.to().unwrap_or_default();
         let agent = &self.shown(notice.thread_id.as_deref(), out);

@@ -1,18 +1,18 @@
 //! The arguments and variables of `gemini` that the gateway cannot allow, and the machine-wide files that
 //! override it. Yargs parses the arguments.
 
-use crate::guarded::{Guarded, MachineFile, Parser, Unguarded, Unguards};
+use crate::overrides::{ArgumentParser, FileOverride, MachineFile, RefusedOption, RefusedOptions};
 
 const MODE: &str = "use the options approvalMode, allowedTools and blockedTools";
 const WIRE: &str = "agentwire speaks with the program itself";
 const TRUST: &str = "use the option trust";
 const MACHINE_WIDE: &str = "machine-wide settings override the policy that makes Gemini ask";
 
-pub(crate) const GUARDED: Guarded = Guarded {
+pub(crate) const REFUSED_OPTIONS: RefusedOptions = RefusedOptions {
     agent: "gemini",
-    parser: Parser::Loose,
+    parser: ArgumentParser::Loose,
     arguments: &[
-        Unguards {
+        RefusedOption {
             names: &[
                 "--yolo",
                 "-y",
@@ -26,7 +26,7 @@ pub(crate) const GUARDED: Guarded = Guarded {
             settings: &[],
             instead: MODE,
         },
-        Unguards {
+        RefusedOption {
             names: &[
                 "--acp",
                 "--experimental-acp",
@@ -40,15 +40,15 @@ pub(crate) const GUARDED: Guarded = Guarded {
             settings: &[],
             instead: WIRE,
         },
-        Unguards { names: &["--skip-trust"], settings: &[], instead: TRUST },
+        RefusedOption { names: &["--skip-trust"], settings: &[], instead: TRUST },
     ],
     variables: &[
-        Unguards {
+        RefusedOption {
             names: &["GEMINI_CLI_SYSTEM_SETTINGS_PATH", "GEMINI_CLI_SYSTEM_DEFAULTS_PATH"],
             settings: &[],
             instead: MACHINE_WIDE,
         },
-        Unguards {
+        RefusedOption {
             names: &["GEMINI_CLI_TRUST_WORKSPACE", "GEMINI_CLI_TRUSTED_FOLDERS_PATH"],
             settings: &[],
             instead: TRUST,
@@ -56,7 +56,7 @@ pub(crate) const GUARDED: Guarded = Guarded {
     ],
 };
 
-const ALLOWS: Unguarded = Unguarded {
+const ALLOWS: FileOverride = FileOverride {
     what: "policies of this machine's administrator override the one that makes Gemini ask agentwire, so \
            what they allow runs without asking",
     remedy: "sessions with blockedTools are refused; ask the administrator to allow nothing there",
@@ -71,7 +71,7 @@ pub(crate) const MACHINE: &[MachineFile] = &[
         },
         ending: ".toml",
         variable: None,
-        unguards: |text| text.contains("allow").then_some(ALLOWS),
+        find_override: |text| text.contains("allow").then_some(ALLOWS),
     },
     MachineFile {
         path: if cfg!(target_os = "macos") {
@@ -81,6 +81,6 @@ pub(crate) const MACHINE: &[MachineFile] = &[
         },
         ending: ".json",
         variable: Some("GEMINI_CLI_SYSTEM_SETTINGS_PATH"),
-        unguards: |text| text.contains("adminPolicyPaths").then_some(ALLOWS),
+        find_override: |text| text.contains("adminPolicyPaths").then_some(ALLOWS),
     },
 ];

@@ -13,7 +13,7 @@
 use agentwire_protocol::{GatewayError, SessionConfig};
 
 use super::modes;
-use crate::guarded::{Guarded, Parser, Unguards};
+use crate::overrides::{ArgumentParser, RefusedOption, RefusedOptions};
 
 /// An MCP tool that answers Claude's permission requests instead of the gateway.
 const PROMPT_TOOL: &str = "--permission-prompt-tool";
@@ -22,8 +22,9 @@ const PROMPT_TOOL: &str = "--permission-prompt-tool";
 pub(super) fn check_prompt_tool(agent: &str, config: &SessionConfig) -> Result<(), GatewayError> {
     let is_it = |arg: &String| arg.split('=').next() == Some(PROMPT_TOOL);
     let has_rules = config.blocked_tools.as_ref().is_some_and(|rules| !rules.is_empty());
-    let is_kept = config.permission_mode.as_deref().is_some_and(modes::is_kept);
-    let held = has_rules || is_kept || config.approval_mode.is_some();
+    let is_applied_by_gateway =
+        config.permission_mode.as_deref().is_some_and(modes::is_applied_by_gateway);
+    let held = has_rules || is_applied_by_gateway || config.approval_mode.is_some();
     if !held || !config.native_args.iter().flatten().any(is_it) {
         return Ok(());
     }
@@ -38,26 +39,26 @@ const HOOKS: &str = "Claude would run calls without showing them to agentwire fi
 const WIRE: &str = "agentwire speaks with the program itself";
 const PLACE: &str = "give the option workingDirectory";
 
-pub(super) const GUARDED: Guarded = Guarded {
+pub(super) const REFUSED_OPTIONS: RefusedOptions = RefusedOptions {
     agent: "claude",
-    parser: Parser::Exact,
+    parser: ArgumentParser::Exact,
     arguments: &[
-        Unguards {
+        RefusedOption {
             names: &["--permission-mode", "--inherit-permission-mode"],
             settings: &[],
             instead: "give the option permissionMode",
         },
-        Unguards {
+        RefusedOption {
             names: &["--dangerously-skip-permissions"],
             settings: &[],
             instead: "give the option permissionMode bypassPermissions",
         },
-        Unguards {
+        RefusedOption {
             names: &["--allowedTools", "--allowed-tools"],
             settings: &[],
             instead: "give the option allowedTools",
         },
-        Unguards {
+        RefusedOption {
             names: &[
                 "--input-format",
                 "--output-format",
@@ -89,22 +90,22 @@ pub(super) const GUARDED: Guarded = Guarded {
             instead: WIRE,
         },
         // The second starts a turn before it knows the hook.
-        Unguards { names: &["--bare", "--reply-on-resume"], settings: &[], instead: HOOKS },
+        RefusedOption { names: &["--bare", "--reply-on-resume"], settings: &[], instead: HOOKS },
         // The trust answer for the project's files decides this.
-        Unguards {
+        RefusedOption {
             names: &["--setting-sources"],
             settings: &[],
             instead: "give the option settingSources",
         },
         // Nobody has checked what these point to.
-        Unguards {
+        RefusedOption {
             names: &["--project-config-root", "--deep-link-cwd-b64"],
             settings: &[],
             instead: PLACE,
         },
     ],
     variables: &[
-        Unguards {
+        RefusedOption {
             names: &[
                 // Set by `--bare`.
                 "CLAUDE_CODE_SIMPLE",
@@ -114,6 +115,6 @@ pub(super) const GUARDED: Guarded = Guarded {
             instead: HOOKS,
         },
         // Set by `--sdk-url`.
-        Unguards { names: &["CLAUDE_CODE_REMOTE_SDK_URL"], settings: &[], instead: WIRE },
+        RefusedOption { names: &["CLAUDE_CODE_REMOTE_SDK_URL"], settings: &[], instead: WIRE },
     ],
 };

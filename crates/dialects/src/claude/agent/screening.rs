@@ -11,9 +11,9 @@ use super::calls::{acknowledge, write_line};
 use super::settle::{ControlResponse, ResponseBody};
 use crate::claude::guard::GUARD;
 use crate::claude::modes;
-use crate::claude::wire::Asked;
+use crate::claude::wire::ControlRequestBody;
 use crate::hooks::Output;
-use crate::tape::{Action, Judged, Out};
+use crate::tape::{Action, Out, ScreenedCall};
 
 /// How many calls may wait for the gateway; more are denied.
 const JUDGED_LIMIT: usize = 1024;
@@ -24,7 +24,12 @@ const ID_LIMIT: usize = 4096;
 impl Translator {
     /// Lets the policy judge a call, if the callback is the gateway's own hook. Clients do not see the
     /// hook.
-    pub(super) fn judge(&mut self, id: &Text<'_>, asked: &Asked<'_>, out: &mut Out<'_>) -> bool {
+    pub(super) fn judge(
+        &mut self,
+        id: &Text<'_>,
+        asked: &ControlRequestBody<'_>,
+        out: &mut Out<'_>,
+    ) -> bool {
         let is_guard = asked.callback_id.as_ref().is_some_and(|callback| *callback == *GUARD);
         if !is_guard {
             return false;
@@ -46,7 +51,7 @@ impl Translator {
         let call = call.map(str::to_owned);
         let tool_input = asked.input.and_then(|input| input.get("tool_input"));
         self.judged.push((id.clone(), call.clone()));
-        out.act(Action::Judge(Box::new(Judged {
+        out.act(Action::Judge(Box::new(ScreenedCall {
             request_id: id,
             tool_name: text("tool_name").map(Cow::into_owned),
             tool_use_id: call,
@@ -83,13 +88,13 @@ impl Translator {
     /// The mode to show when Claude reports that it runs in `told`: the one that the client set, if the
     /// gateway applies it. Claude must never run in a mode that approves calls: if it reports one, it is
     /// told to ask again.
-    pub(super) fn told_mode<'t>(&mut self, told: Text<'t>, out: &mut Out<'_>) -> Text<'t> {
+    pub(super) fn mode_to_show<'t>(&mut self, told: Text<'t>, out: &mut Out<'_>) -> Text<'t> {
         if out.is_recording() {
             return told;
         }
         let name = told.to_string();
         self.running_mode.clone_from(&name);
-        if modes::is_kept(&name) {
+        if modes::is_applied_by_gateway(&name) {
             let request = json!({ "subtype": "set_permission_mode", "mode": modes::ASKING });
             self.calls.tell(&request, out);
             let message = format!("claude changed to {name} by itself; it was told to ask again");

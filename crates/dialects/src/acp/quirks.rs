@@ -5,8 +5,8 @@ use agentwire_protocol::event::{ErrorEvent, ToolKind, TurnFailed};
 use agentwire_protocol::{GatewayError, SessionConfig};
 
 use crate::agent::Launch;
-use crate::guarded::{Guarded, MachineFile};
 use crate::json::Value;
+use crate::overrides::{MachineFile, RefusedOptions};
 use crate::programs;
 use crate::project::ProjectFile;
 
@@ -14,7 +14,7 @@ use crate::project::ProjectFile;
 pub(crate) type ApiError = (String, Option<String>);
 
 /// What is known about an agent beyond the protocol.
-pub struct Own {
+pub struct AgentQuirks {
     /// Its name in error messages.
     pub(crate) name: &'static str,
     /// The name in `agentInfo` by which it is recognised where the user chose the program.
@@ -34,7 +34,7 @@ pub struct Own {
     pub(crate) overhear: for<'l> fn(&'l str) -> Option<ErrorEvent<'l>>,
     pub(crate) api_error: fn(&str) -> Option<ApiError>,
     /// Which of its arguments and variables the gateway cannot allow.
-    pub(crate) guarded: &'static Guarded,
+    pub(crate) refused_options: &'static RefusedOptions,
     /// Machine-wide files that take precedence.
     pub(crate) machine_files: &'static [MachineFile],
     /// Project files that make it run something.
@@ -49,22 +49,22 @@ pub struct Own {
     pub(crate) replays_late: bool,
 }
 
-fn known() -> impl Iterator<Item = &'static Own> {
+fn known() -> impl Iterator<Item = &'static AgentQuirks> {
     programs().iter().filter_map(|program| program.acp)
 }
 
 /// The known agent with that name in `agentInfo`.
-pub(super) fn named(name: Value<'_>) -> Option<&'static Own> {
-    known().find(|own| name.is(own.info_name))
+pub(super) fn named(name: Value<'_>) -> Option<&'static AgentQuirks> {
+    known().find(|quirks| name.is(quirks.info_name))
 }
 
 /// The kind of a tool of that name, in any known agent.
 pub(super) fn tool_kind(name: &str) -> ToolKind {
-    let kinds = known().map(|own| (own.tool_kind)(name));
+    let kinds = known().map(|quirks| (quirks.tool_kind)(name));
     kinds.into_iter().find(|kind| *kind != ToolKind::default()).unwrap_or_default()
 }
 
 /// An error of a model service, passed on by any known agent.
 pub(super) fn api_error(message: &str) -> Option<ApiError> {
-    known().find_map(|own| (own.api_error)(message))
+    known().find_map(|quirks| (quirks.api_error)(message))
 }

@@ -8,8 +8,8 @@ use agentwire_protocol::event::{
 };
 use agentwire_protocol::{Json, JsonObject, Text, TokenUsage};
 
-use super::super::app_wire::{Delta, Failure, Notice, Step, Thread, Tokens, Turn};
-use super::text::{Key, Part};
+use super::super::app_wire::{Delta, Failure, Notification, Step, Thread, Tokens, Turn};
+use super::text::{BlockKey, BlockKind};
 use super::threads::finished;
 use super::{Translator, pick};
 use crate::json::Value;
@@ -21,7 +21,7 @@ impl Translator {
         if method.starts_with("item/") && self.delta(method, params, out) {
             return;
         }
-        let Some(notice) = params.to::<Notice<'_>>() else { return };
+        let Some(notice) = params.to::<Notification<'_>>() else { return };
         match method {
             "item/started" => return self.item(&notice, false, out),
             "item/completed" => return self.item(&notice, true, out),
@@ -37,7 +37,7 @@ impl Translator {
         let thread_id = thread_id.as_deref();
         match method {
             "thread/status/changed" => {
-                let thread = self.threads.heard(thread_id);
+                let thread = self.threads.mentioned(thread_id);
                 if let Some(status) = notice.status.filter(|_| !thread.is_undecided()) {
                     thread.show(out);
                     out.emit_as(&thread.agent(), status_of(status));
@@ -77,32 +77,34 @@ impl Translator {
 
     /// The hot path: reads only the fields of a delta. Returns `false` if it is not a delta.
     fn delta(&mut self, method: &str, params: Value<'_>, out: &mut Out<'_>) -> bool {
-        enum What {
-            Part(fn(&Delta<'_>) -> Part),
+        enum DeltaKind {
+            Part(fn(&Delta<'_>) -> BlockKind),
             Output,
             Message,
             Stdin,
             Changes,
         }
         let what = match method {
-            "item/agentMessage/delta" => What::Part(|_| Part::Text),
+            "item/agentMessage/delta" => DeltaKind::Part(|_| BlockKind::Text),
             "item/reasoning/summaryTextDelta" => {
-                What::Part(|delta| Part::Summary(delta.summary_index.unwrap_or(0)))
+                DeltaKind::Part(|delta| BlockKind::Summary(delta.summary_index.unwrap_or(0)))
             }
             "item/reasoning/textDelta" => {
-                What::Part(|delta| Part::Content(delta.content_index.unwrap_or(0)))
+                DeltaKind::Part(|delta| BlockKind::Content(delta.content_index.unwrap_or(0)))
             }
-            "item/plan/delta" => What::Part(|_| Part::Plan),
-            "item/commandExecution/outputDelta" | "item/fileChange/outputDelta" => What::Output,
-            "item/mcpToolCall/progress" => What::Message,
-            "item/commandExecution/terminalInteraction" => What::Stdin,
-            "item/fileChange/patchUpdated" => What::Changes,
+            "item/plan/delta" => DeltaKind::Part(|_| BlockKind::Plan),
+            "item/commandExecution/outputDelta" | "item/fileChange/outputDelta" => {
+                DeltaKind::Output
+            }
+            "item/mcpToolCall/progress" => DeltaKind::Message,
+            "item/commandExecution/terminalInteraction" => DeltaKind::Stdin,
+            "item/fileChange/patchUpdated" => DeltaKind::Changes,
             _ => return false,
         };
         let delta: Delta<'_> = params.to().unwrap_or_default();
         let Some(item) = delta.item_id.as_deref() else { return true };
         match what {
-            What::Part(part) => {
+            DeltaKind::Part(part) => {
                 let Some(text) = delta.delta.filter(|text| text.is_string()) else { return true };
                 let text = text.json();
                 let thread = self.threads.of(delta.thread_id.as_deref());
@@ -111,23 +113,23 @@ impl Translator {
                     thread.turn = delta.turn_id.as_deref().map(str::to_owned);
                     self.ledger.ensure_turn(out);
                 }
-                let key = Key { item, part: part(&delta), named: true };
+                let key = BlockKey { item, part: part(&delta), named: true };
                 self.blocks.delta(out, &thread.agent(), key, text.get());
             }
-            What::Output => self.progress(item, delta.delta.and_then(Value::to), None, out),
-            What::Message => self.progress(item, None, delta.message, out),
-            What::Stdin => self.progress(item, None, delta.stdin, out),
-            What::Changes => {
+            DeltaKind::Output => self.progress(item, delta.delta.and_then(Value::to), None, out),
+            DeltaKind::Message => self.progress(item, None, delta.message, out),
+            DeltaKind::Stdin => self.progress(item, None, delta.stdin, out),
+            DeltaKind::Changes => {
                 if let Some(changes) = delta.changes {
                     self.rewrite(item, changes, out);
                 }
-                self.tell_progress(item, None, Some(Text::from("the patch changed")), out);
+                self.report_progress(item, None, Some(Text::from("the patch changed")), out);
             }
         }
         true
     }
 
-    fn thread_started(&mut self, notice: &Notice<'_>, out: &mut Out<'_>) {
+    fn thread_started(&mut self, notice: &Notification<'_>, out: &mut Out<'_>) {
         let Some(thread) = notice.thread.and_then(Value::to::<Thread<'_>>) else { return };
         let Some(id) = thread.id.as_deref() else { return };
         if let Some(parent) = thread.parent_thread_id.as_deref() {
@@ -153,7 +155,7 @@ impl Translator {
         }
     }
 
-    fn turn_started(&mut self, notice: &Notice<'_>, out: &mut Out<'_>) {
+    fn turn_started(&mut self, notice: &Notification<'_>, out: &mut Out<'_>) {
         let turn = notice.turn.clone().unwrap_or_default();
         let id = turn.id.as_deref();
         let thread_id = notice.thread_id.as_deref();
@@ -161,7 +163,7 @@ impl Translator {
         let serves_itself = id.is_some() && turn.root_turn_id.as_deref() == id;
         let thread = match thread_id {
             Some(thread) if serves_itself => self.threads.root(thread),
-            thread => self.threads.heard(thread),
+            thread => self.threads.mentioned(thread),
         };
         thread.usage = TokenUsage::default();
         if thread.is_sub() {
@@ -186,7 +188,7 @@ impl Translator {
         self.turn_is_known(out);
     }
 
-    fn turn_completed(&mut self, notice: Notice<'_>, out: &mut Out<'_>) {
+    fn turn_completed(&mut self, notice: Notification<'_>, out: &mut Out<'_>) {
         let Some(turn) = notice.turn else { return };
         let thread = self.threads.of(notice.thread_id.as_deref());
         if thread.turn.is_some() {
@@ -240,14 +242,14 @@ impl Translator {
             self.ledger.complete_turn(out, turn);
         }
         self.last_error = None;
-        self.turn_is_over();
+        self.turn_has_ended();
         if interrupted {
             self.clean_up(out);
         }
         self.next_turn(out);
     }
 
-    fn usage(&mut self, notice: &Notice<'_>, out: &mut Out<'_>) {
+    fn usage(&mut self, notice: &Notification<'_>, out: &mut Out<'_>) {
         let Some(usage) = &notice.token_usage else { return };
         let thread = self.threads.of(notice.thread_id.as_deref());
         thread.show(out);
@@ -369,7 +371,7 @@ fn status_of(status: Value<'_>) -> StatusChanged<'_> {
 fn status_changed<'d>(
     method: &str,
     params: Value<'d>,
-    notice: Notice<'d>,
+    notice: Notification<'d>,
 ) -> Option<StatusChanged<'d>> {
     let change = StatusChanged::new;
     Some(match method {
