@@ -94,7 +94,7 @@ pub(super) fn session(
             add("_meta", json!({ "systemPrompt": prompt }));
         }
     } else if whole.is_some() {
-        let what = "a systemPrompt that replaces its quirks; use a preset with append";
+        let what = "a systemPrompt that replaces its own; use a preset with append";
         return Err(GatewayError::unsupported(name, what));
     }
     if announces("_meta.claudeCode") {
