@@ -249,20 +249,7 @@ impl Drive {
                 self.open.push(OpenRequest::new((**request).clone(), agent));
             }
             EventKind::RequestSettled(settled) => self.settled(settled),
-            EventKind::SessionStarted(_)
-            | EventKind::TextChunk(_)
-            | EventKind::ToolStarted(_)
-            | EventKind::ToolProgress(_)
-            | EventKind::ToolCompleted(_)
-            | EventKind::ToolFailed(_)
-            | EventKind::FileChanged(_)
-            | EventKind::Error(_)
-            | EventKind::ThinkingChunk(_)
-            | EventKind::PlanUpdated(_)
-            | EventKind::StatusChanged(_)
-            | EventKind::UsageReported(_)
-            | EventKind::Other(_)
-            | EventKind::Unknown(_) => {}
+            _ => {}
         }
     }
 

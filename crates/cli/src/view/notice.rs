@@ -53,28 +53,7 @@ impl View {
             Status::Compacted if all => (Ink::Dim, "· context compacted "),
             Status::Model if all => (Ink::Dim, "· model: "),
             Status::Mode if all => (Ink::Dim, "· mode: "),
-            Status::Notice
-            | Status::Retrying
-            | Status::Compacting
-            | Status::Compacted
-            | Status::Model
-            | Status::Mode
-            | Status::Ready
-            | Status::Working
-            | Status::Idle
-            | Status::Waiting
-            | Status::Prompted
-            | Status::Queue
-            | Status::RateLimit
-            | Status::Session
-            | Status::Title
-            | Status::Commands
-            | Status::McpServer
-            | Status::Hook
-            | Status::Task
-            | Status::Diff
-            | Status::Account
-            | Status::Suggestion => return,
+            _ => return,
         };
         if self.lens == Lens::Notes {
             return self.note(&message);

@@ -224,24 +224,7 @@ impl Backend {
                 }
             }
             EventKind::RequestSettled(settled) => self.callbacks.settled(session, &settled, out),
-            EventKind::SessionEnded(_)
-            | EventKind::TurnStarted(_)
-            | EventKind::TurnCompleted(_)
-            | EventKind::TurnFailed(_)
-            | EventKind::TextChunk(_)
-            | EventKind::ToolStarted(_)
-            | EventKind::ToolProgress(_)
-            | EventKind::ToolCompleted(_)
-            | EventKind::ToolFailed(_)
-            | EventKind::FileChanged(_)
-            | EventKind::Error(_)
-            | EventKind::ThinkingChunk(_)
-            | EventKind::PlanUpdated(_)
-            | EventKind::AgentSpawned(_)
-            | EventKind::AgentFinished(_)
-            | EventKind::UsageReported(_)
-            | EventKind::Other(_)
-            | EventKind::Unknown(_) => {}
+            _ => {}
         }
     }
 }

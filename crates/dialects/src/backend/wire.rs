@@ -65,9 +65,11 @@ pub(super) fn message(text: &str) -> Result<Message, (Sender, Failure)> {
 fn read_object<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, Failure> {
     let invalid =
         |why: &dyn std::fmt::Display| Failure::invalid(format!("failed to read {what}: {why}"));
-    match text.trim_start().starts_with(['[', '"']) {
-        true => Err(invalid(&"it must be an object")),
-        false => serde_json::from_str(text).map_err(|error| invalid(&error)),
+    let is_object = text.trim_start().starts_with('{');
+    match serde_json::from_str(text) {
+        Ok(value) if is_object => Ok(value),
+        Err(error) if is_object || !error.is_data() => Err(invalid(&error)),
+        Ok(_) | Err(_) => Err(invalid(&"it must be an object")),
     }
 }
 

@@ -111,13 +111,7 @@ impl Board {
                     writer.lines(&message.decode());
                 }
             }
-            EventKind::SessionStarted(_)
-            | EventKind::ToolProgress(_)
-            | EventKind::AgentFinished(_)
-            | EventKind::RequestSettled(_)
-            | EventKind::UsageReported(_)
-            | EventKind::Other(_)
-            | EventKind::Unknown(_) => {}
+            _ => {}
         }
     }
 

@@ -272,11 +272,7 @@ impl Renderer {
             EventKind::RequestRaised(request) => self.request_raised(agent, request, writer),
             EventKind::RequestSettled(settled) => self.request_settled(settled, writer),
             EventKind::Error(error) if error.will_retry == Some(true) => self.retrying(writer),
-            EventKind::SessionStarted(_)
-            | EventKind::SessionEnded(_)
-            | EventKind::Error(_)
-            | EventKind::Other(_)
-            | EventKind::Unknown(_) => {}
+            _ => {}
         }
     }
 
@@ -348,24 +344,7 @@ impl Renderer {
                     self.rate_limit(limits, writer);
                 }
             }
-            Status::Ready
-            | Status::Working
-            | Status::Idle
-            | Status::Waiting
-            | Status::Prompted
-            | Status::Queue
-            | Status::Model
-            | Status::Session
-            | Status::Title
-            | Status::Commands
-            | Status::McpServer
-            | Status::Hook
-            | Status::Task
-            | Status::Diff
-            | Status::Account
-            | Status::Suggestion
-            | Status::Notice
-            | Status::Warning => {}
+            _ => {}
         }
     }
 

@@ -160,12 +160,7 @@ impl Translator {
             EventKind::RequestSettled(request) => self.request_settled(now, request, out),
             EventKind::Error(error) => self.add_error(now, error),
             EventKind::SessionEnded(_) => self.end_all(now, out),
-            EventKind::ToolProgress(_)
-            | EventKind::FileChanged(_)
-            | EventKind::ThinkingChunk(_)
-            | EventKind::PlanUpdated(_)
-            | EventKind::Other(_)
-            | EventKind::Unknown(_) => {}
+            _ => {}
         }
     }
 

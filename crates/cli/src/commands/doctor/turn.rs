@@ -70,25 +70,7 @@ async fn speak(hub: &Hub, directory: &str) -> Result<String, String> {
                 EventKind::TextChunk(chunk) => said.push_str(&chunk.content.decode()),
                 EventKind::TurnCompleted(_) => return Ok(said),
                 EventKind::TurnFailed(failed) => return Err(failed.error.to_string()),
-                EventKind::SessionStarted(_)
-                | EventKind::SessionEnded(_)
-                | EventKind::TurnStarted(_)
-                | EventKind::ToolStarted(_)
-                | EventKind::ToolProgress(_)
-                | EventKind::ToolCompleted(_)
-                | EventKind::ToolFailed(_)
-                | EventKind::FileChanged(_)
-                | EventKind::Error(_)
-                | EventKind::ThinkingChunk(_)
-                | EventKind::PlanUpdated(_)
-                | EventKind::AgentSpawned(_)
-                | EventKind::AgentFinished(_)
-                | EventKind::RequestRaised(_)
-                | EventKind::RequestSettled(_)
-                | EventKind::StatusChanged(_)
-                | EventKind::UsageReported(_)
-                | EventKind::Other(_)
-                | EventKind::Unknown(_) => {}
+                _ => {}
             }
         }
     }

@@ -224,24 +224,7 @@ impl Transcript {
                     Status::Notice => "Notice",
                     Status::Warning => "Warning",
                     Status::Compacted => "Context compacted",
-                    Status::Ready
-                    | Status::Working
-                    | Status::Idle
-                    | Status::Waiting
-                    | Status::Prompted
-                    | Status::Queue
-                    | Status::Compacting
-                    | Status::Retrying
-                    | Status::RateLimit
-                    | Status::Session
-                    | Status::Title
-                    | Status::Commands
-                    | Status::McpServer
-                    | Status::Hook
-                    | Status::Task
-                    | Status::Diff
-                    | Status::Account
-                    | Status::Suggestion => return Ok(()),
+                    _ => return Ok(()),
                 };
                 let message = changed.message.as_ref().map(|text| text.to_string());
                 self.note(agent, label, &message.unwrap_or_default(), out)
@@ -250,13 +233,7 @@ impl Transcript {
                 Some(error) => self.note(agent, "Session failed", &error.decode(), out),
                 None => self.note(agent, "Session ended", "", out),
             },
-            EventKind::SessionStarted(_)
-            | EventKind::TextChunk(_)
-            | EventKind::ThinkingChunk(_)
-            | EventKind::ToolProgress(_)
-            | EventKind::UsageReported(_)
-            | EventKind::Other(_)
-            | EventKind::Unknown(_) => Ok(()),
+            _ => Ok(()),
         }
     }
 

@@ -58,25 +58,7 @@ impl Session {
             EventKind::RequestRaised(request) if request.kind == RequestKind::Mcp => {
                 request.name.iter().for_each(|name| self.server(&name.decode(), "connected"));
             }
-            EventKind::SessionEnded(_)
-            | EventKind::TurnStarted(_)
-            | EventKind::TurnCompleted(_)
-            | EventKind::TurnFailed(_)
-            | EventKind::TextChunk(_)
-            | EventKind::ToolStarted(_)
-            | EventKind::ToolProgress(_)
-            | EventKind::ToolCompleted(_)
-            | EventKind::ToolFailed(_)
-            | EventKind::FileChanged(_)
-            | EventKind::Error(_)
-            | EventKind::ThinkingChunk(_)
-            | EventKind::PlanUpdated(_)
-            | EventKind::AgentSpawned(_)
-            | EventKind::AgentFinished(_)
-            | EventKind::RequestRaised(_)
-            | EventKind::RequestSettled(_)
-            | EventKind::Other(_)
-            | EventKind::Unknown(_) => {}
+            _ => {}
         }
     }
 

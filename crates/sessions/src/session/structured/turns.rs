@@ -64,25 +64,7 @@ impl Core {
                 structured.fail(turn);
                 structured.stage = Stage::First;
             }
-            EventKind::SessionStarted(_)
-            | EventKind::SessionEnded(_)
-            | EventKind::TextChunk(_)
-            | EventKind::ThinkingChunk(_)
-            | EventKind::ToolStarted(_)
-            | EventKind::ToolProgress(_)
-            | EventKind::ToolCompleted(_)
-            | EventKind::ToolFailed(_)
-            | EventKind::FileChanged(_)
-            | EventKind::Error(_)
-            | EventKind::PlanUpdated(_)
-            | EventKind::AgentSpawned(_)
-            | EventKind::AgentFinished(_)
-            | EventKind::RequestRaised(_)
-            | EventKind::RequestSettled(_)
-            | EventKind::StatusChanged(_)
-            | EventKind::UsageReported(_)
-            | EventKind::Other(_)
-            | EventKind::Unknown(_) => {}
+            _ => {}
         }
         Some(draft)
     }
