@@ -81,7 +81,9 @@ fn tests_that_show_a_guarantee_exist() {
 fn messages_in_the_troubleshooting_page_exist() {
     let mut source = String::new();
     for member in fs::read_dir(root().join("crates")).expect("a folder") {
-        read_rust(&member.expect("an entry").path().join("src"), &mut source);
+        for path in rust_files(&member.expect("an entry").path().join("src")) {
+            source += &fs::read_to_string(path).expect("a source file");
+        }
     }
     let continued = Regex::new(r"\\\n\s*").expect("a pattern");
     let source = continued.replace_all(&source, "").replace("\\\"", "\"");
@@ -98,6 +100,48 @@ fn messages_in_the_troubleshooting_page_exist() {
         }
     }
     assert!(messages > 20, "only {messages} messages");
+}
+
+/// Phrases of an old voice that plain English replaced (docs/style.md).
+#[test]
+fn documents_and_comments_are_in_plain_english() {
+    let old = [
+        "for want of",
+        "begun anew",
+        "anew",
+        "whoever",
+        "whatever it be",
+        "is told of",
+        "are told of",
+        "all there is",
+        "gives away",
+        "is no base64",
+        "is no json",
+        "cannot be had",
+        "mended",
+    ];
+    let old = Regex::new(&format!(r"(?i)\b({})\b", old.join("|"))).expect("a pattern");
+    for (document, text) in documents() {
+        let name = document.strip_prefix(root()).expect("a path").to_owned();
+        // The guide quotes them; decisions are history.
+        if !name.ends_with("style.md") && !name.starts_with("docs/decisions") {
+            assert_plain(&name, text.lines(), &old);
+        }
+    }
+    for member in fs::read_dir(root().join("crates")).expect("a folder") {
+        for path in rust_files(&member.expect("an entry").path().join("src")) {
+            let text = fs::read_to_string(&path).expect("a source file");
+            let comments = text.lines().filter(|line| line.trim_start().starts_with("//"));
+            assert_plain(path.strip_prefix(root()).expect("a path"), comments, &old);
+        }
+    }
+}
+
+fn assert_plain<'t>(file: &Path, lines: impl Iterator<Item = &'t str>, old: &Regex) {
+    for line in lines {
+        let found = old.find(line).map(|found| found.as_str());
+        assert_eq!(found, None, "{}: {line}: see docs/style.md", file.display());
+    }
 }
 
 fn root() -> PathBuf {
@@ -144,13 +188,15 @@ fn headings(text: &str) -> Vec<String> {
     anchors
 }
 
-fn read_rust(folder: &Path, all: &mut String) {
+fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten() {
         let path = entry.expect("an entry").path();
         if path.is_dir() {
-            read_rust(&path, all);
+            files.extend(rust_files(&path));
         } else if path.extension().is_some_and(|extension| extension == "rs") {
-            *all += &fs::read_to_string(path).expect("a source file");
+            files.push(path);
         }
     }
+    files
 }
