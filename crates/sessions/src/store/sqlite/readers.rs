@@ -36,7 +36,7 @@ impl Readers {
         let lent = self.lend();
         match &lent.connection {
             Some(connection) => read(connection),
-            // There is one: whoever waits gets one that is free.
+            // Cannot happen: `lend` waits until a connection is free.
             None => Err(rusqlite::Error::InvalidQuery),
         }
     }
