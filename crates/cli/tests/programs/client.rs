@@ -1,5 +1,5 @@
-//! The verbs that talk to a server: the program itself, over real sockets, on the server's machine and
-//! on another that knows only its address.
+//! The commands that talk to a server, run as real programs over real sockets: on the server's machine, and
+//! on another machine that knows only its address.
 
 mod attach;
 mod broken_connections;

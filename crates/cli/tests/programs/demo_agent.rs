@@ -1,4 +1,4 @@
-//! The demo agent, driven over its pipes as a client drives Claude.
+//! The demo agent, driven over its pipes as clients drive Claude.
 
 mod directives;
 mod harness;

@@ -41,7 +41,7 @@ fn links_lead_to_files_and_headings() {
             let (file, heading) = target.split_once('#').unwrap_or((target, ""));
             let path = match file {
                 "" => document.clone(),
-                file => document.parent().expect("a folder").join(file),
+                file => document.parent().expect("a directory").join(file),
             };
             let from = document.display();
             assert!(path.exists(), "{from} links to {target}, and there is no such file");
@@ -64,8 +64,9 @@ fn tests_that_show_a_guarantee_exist() {
         let (file, name) = (&found[1], &found[2]);
         let path = root().join("crates").join(file);
         let source = fs::read_to_string(&path).unwrap_or_else(|_| panic!("no such file: {file}"));
-        // A function, or a name in a list that a macro makes functions of.
-        let defined = Regex::new(&format!(r"(?m)\bfn {name}\b|^\s+(.* )?{name}\b")).expect("it");
+        // A function, or a name in a list from which a macro makes functions.
+        let defined =
+            Regex::new(&format!(r"(?m)\bfn {name}\b|^\s+(.* )?{name}\b")).expect("a pattern");
         assert!(defined.is_match(&source), "no such test: {file}::{name}");
         tests += 1;
     }
@@ -76,7 +77,7 @@ fn tests_that_show_a_guarantee_exist() {
     }
 }
 
-/// The constant parts of each message in a `symptom` block stand in the source.
+/// The constant parts of each message in a `symptom` block appear in the source.
 #[test]
 fn messages_in_the_troubleshooting_page_exist() {
     let mut source = String::new();
@@ -156,7 +157,7 @@ fn documents() -> Vec<(PathBuf, String)> {
     let folders = ["", "docs", "docs/decisions", "docs/protocols", "crates/dialects/scripts"];
     let mut documents = Vec::new();
     for folder in folders {
-        for entry in fs::read_dir(root().join(folder)).expect("a folder") {
+        for entry in fs::read_dir(root().join(folder)).expect("a directory") {
             let path = entry.expect("an entry").path();
             if path.extension().is_some_and(|extension| extension == "md") {
                 let text = fs::read_to_string(&path).expect("a document");
@@ -168,7 +169,7 @@ fn documents() -> Vec<(PathBuf, String)> {
     documents
 }
 
-/// The text without fenced blocks and without spans of code.
+/// The text without code blocks and code spans.
 fn without_code(text: &str) -> String {
     let blocks = text.split("```").step_by(2).collect::<String>();
     blocks.lines().map(|line| line.split('`').step_by(2).collect::<String>() + "\n").collect()

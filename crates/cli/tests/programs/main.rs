@@ -1,4 +1,4 @@
-//! The program as a person or a script calls it: every verb, its settings and its demo agent.
+//! The program as a person or a script calls it: every command, its settings and its demo agent.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,

@@ -1,4 +1,4 @@
-//! A recording takes the agent's place.
+//! A recording replaces the agent.
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -28,7 +28,7 @@ impl Player {
         serde_json::from_str(&self.line()).unwrap()
     }
 
-    /// Closes stdin: what else it said, and the exit code.
+    /// Closes stdin. Returns the rest of its output and the exit code.
     fn end(&mut self) -> (Vec<String>, Option<i32>) {
         self.0.hang_up();
         let rest = std::iter::from_fn(|| self.0.line()).collect();
@@ -121,7 +121,7 @@ fn claude_answers_bear_the_live_ids() {
         "subtype": "success", "request_id": "agent-1", "response": { "behavior": "deny" },
     } }));
     assert_eq!(player.line(), "not json");
-    // The agent had ended by itself: so does the player, though its client is still there.
+    // The recorded agent exited by itself, so the player exits too, although its client is still connected.
     assert_eq!(player.0.wait(), Some(3));
 }
 

@@ -1,4 +1,4 @@
-//! A pseudo-terminal: what a person sees, and types.
+//! A pseudo-terminal: what a person sees and types.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -11,21 +11,20 @@ use rustix::fs::OFlags;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-/// How long anything may take on a machine that has much to do.
+/// How long anything may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Pty {
     keyboard: File,
-    /// Kept open, so that the terminal lives until all was read.
+    /// Kept open so that the terminal lives until all output is read.
     terminal: Option<OwnedFd>,
     child: Child,
-    /// All that was shown.
     pub(crate) shown: String,
     seen: usize,
 }
 
 impl Pty {
-    /// Starts it with all three streams on the terminal.
+    /// Starts a command with all three streams on the terminal.
     pub(crate) fn start(command: &mut Command) -> Self {
         Self::start_with(command, |command, terminal| {
             let copy = || Stdio::from(terminal.try_clone().expect("a descriptor"));
@@ -33,15 +32,15 @@ impl Pty {
         })
     }
 
-    /// Starts it with those streams on the terminal that `wire` puts there.
+    /// Starts a command whose streams `wire` connects.
     pub(crate) fn start_with(
         command: &mut Command,
         wire: impl FnOnce(&mut Command, &OwnedFd),
     ) -> Self {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let keyboard = openpt(flags).expect("a pseudo-terminal");
-        grantpt(&keyboard).expect("it is ours");
-        unlockpt(&keyboard).expect("it opens");
+        grantpt(&keyboard).expect("access to it");
+        unlockpt(&keyboard).expect("it unlocks");
         let name = ptsname(&keyboard, Vec::new()).expect("a name");
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
         let terminal =
@@ -59,13 +58,12 @@ impl Pty {
         }
     }
 
-    /// The modes of the terminal as they are now.
     pub(crate) fn modes(&self) -> rustix::termios::LocalModes {
         let terminal = self.terminal.as_ref().expect("it is open");
         rustix::termios::tcgetattr(terminal).expect("modes").local_modes
     }
 
-    /// Waits until that is shown, after what was waited for before.
+    /// Waits until `text` appears, after the text of the last call.
     pub(crate) fn expect(&mut self, text: &str) {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -87,7 +85,7 @@ impl Pty {
         &mut self.child
     }
 
-    /// Waits for its end, and gives the exit code.
+    /// Waits until it exits, and returns the exit code.
     pub(crate) fn end(&mut self) -> Option<i32> {
         let deadline = Instant::now() + PATIENCE;
         let status = loop {
@@ -102,7 +100,7 @@ impl Pty {
         status.code()
     }
 
-    /// Reads what there is within a moment; whether there may be more.
+    /// Reads what arrives within 100 ms. Returns whether there may be more.
     fn read(&mut self) -> bool {
         let moment = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
         let mut polled = [PollFd::from_borrowed_fd(self.keyboard.as_fd(), PollFlags::IN)];

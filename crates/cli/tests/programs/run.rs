@@ -1,4 +1,4 @@
-//! `agentwire run`, `attach` and `logs`: the program itself, with the demo agent, over pipes and on a
+//! `agentwire run`, `attach` and `logs` as programs, with the demo agent, over pipes and on a
 //! pseudo-terminal.
 
 mod harness;

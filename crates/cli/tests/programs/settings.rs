@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::shared::Home;
 
-/// The program without an agent, with everything where it is if nobody says otherwise.
+/// The program without agents, with everything in its default place.
 fn agentwire(home: &Home, args: &[&str]) -> Command {
     let mut command = home.command(args);
     command.env_remove("AGENTWIRE_DATA_DIR").env("PATH", "/nowhere").current_dir("/");
@@ -32,7 +32,7 @@ fn schema() -> Value {
     serde_json::from_str(&text).expect("a schema is JSON")
 }
 
-/// Run with `AGENTWIRE_UPDATE=1` to write it anew.
+/// Run with `AGENTWIRE_UPDATE=1` to update it.
 #[test]
 fn the_committed_schema_is_current() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schema/config.json");
@@ -53,7 +53,7 @@ fn examples(page: &str) -> Vec<&str> {
     blocks.map(|block| block.split("```").next().expect("a block ends")).collect()
 }
 
-/// What the page shows is taken by the program and follows the schema.
+/// The program accepts the examples on the page, and they match the schema.
 #[test]
 fn the_examples_of_the_page_are_valid() {
     let page = page();
@@ -131,7 +131,7 @@ fn the_schema_and_the_program_agree() {
     }
 }
 
-/// Every key that the program takes stands in an example, every variable that it reads in the table.
+/// Every key that the program accepts is in an example, and every variable that it reads is in the table.
 #[test]
 fn the_page_is_complete() {
     let page = page();
@@ -163,7 +163,7 @@ fn collect_keys(schema: &Value, keys: &mut BTreeSet<String>) {
     }
 }
 
-/// Names of variables in strings of the settings and of the command line.
+/// The variable names in the strings of the settings and the command line.
 fn collect_variables(folder: &Path, found: &mut BTreeSet<String>) {
     for file in ["settings.rs", "args.rs", "args/client.rs", "args/server.rs", "remote.rs"] {
         let text = fs::read_to_string(folder.join(file)).expect("source");
@@ -205,7 +205,7 @@ fn flags_win_over_the_environment_and_that_over_the_usual_places() {
         command.env("AGENTWIRE_DATA_DIR", path("unused")).arg("--data-dir").arg(path("flag"));
     });
     assert!(path("flag/agentwire.db").exists() && !path("unused").exists());
-    // The file names a store that keeps nothing; the variable wins.
+    // The file selects a store that stores nothing on disk; the variable wins.
     fs::create_dir_all(path("xdg/agentwire")).expect("a directory");
     fs::write(path("xdg/agentwire/config.toml"), "store.kind = 'memory'").expect("settings");
     listing(&|command| {
@@ -250,7 +250,7 @@ fn a_wrong_variable_is_named() {
     }
 }
 
-/// What goes on is told on stderr, and only when it is wanted.
+/// Log lines go to stderr, and only at the requested level.
 #[test]
 fn the_log_level_is_heeded() {
     let told = |level: &str| {

@@ -1,4 +1,4 @@
-//! `agentwire translate`, the program itself, over real pipes.
+//! `agentwire translate` as a program, over real pipes.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -40,7 +40,7 @@ fn fixtures(dialect: &str) -> Vec<PathBuf> {
     files
 }
 
-/// Any bytes: exit code 0, events numbered from 1 without a gap, and the input byte for byte.
+/// Any bytes: exit code 0, events numbered from 1 without gaps, and the input byte for byte.
 #[test]
 fn every_case_comes_back_byte_for_byte() {
     for dialect in ["claude", "codex", "gemini", "acp"] {
@@ -60,7 +60,7 @@ fn every_case_comes_back_byte_for_byte() {
     }
 }
 
-/// `--from auto` finds the wire of every recording that a real program wrote.
+/// `--from auto` recognizes the wire of every recording of a real program.
 #[test]
 fn auto_finds_the_dialect() {
     for dialect in ["claude", "codex", "gemini", "acp"] {
@@ -80,7 +80,7 @@ fn auto_finds_the_dialect() {
     }
 }
 
-/// In a pipe each line comes out as it goes in, without waiting for more.
+/// In a pipe, each line is written as soon as it is read.
 #[test]
 fn lines_come_out_one_by_one() {
     let mut child =
@@ -90,7 +90,7 @@ fn lines_come_out_one_by_one() {
     let init = r#"{"type":"init","session_id":"s","model":"m"}"#;
     let user = r#"{"type":"message","role":"user","content":"hi"}"#;
     for (line, kind) in [(init, "sessionStarted"), (user, "turnStarted")] {
-        writeln!(stdin, "{line}").expect("stdin takes a line");
+        writeln!(stdin, "{line}").expect("stdin accepts a line");
         let event = lines.next().expect("a line").expect("UTF-8");
         assert!(event.contains(kind), "{event}");
     }
@@ -105,7 +105,7 @@ fn a_reader_that_leaves_is_no_error() {
         agentwire(&["translate", "--from", "gemini"]).spawn().expect("the program starts");
     let mut stdin = child.stdin.take().expect("stdin");
     let mut stdout = child.stdout.take().expect("stdout");
-    writeln!(stdin, "{{}}").expect("stdin takes a line");
+    writeln!(stdin, "{{}}").expect("stdin accepts a line");
     let mut byte = [0; 1];
     stdout.read_exact(&mut byte).expect("output");
     drop(stdout);
@@ -133,8 +133,8 @@ fn core_has_only_the_specification_s_types() {
     assert!(text.contains("turnStarted") && !text.contains("\"native\""), "{text}");
 }
 
-/// `--to claude`: of another agent its turns in Claude's words, pieces where they are wanted; of Claude
-/// its own lines but those of control.
+/// `--to claude`: another agent's turns as Claude's messages, with chunks on request; Claude's own lines
+/// except control lines.
 #[test]
 fn messages_are_written_as_claude_prints_them() {
     let input = concat!(
@@ -181,7 +181,7 @@ fn transcripts_are_unwrapped() {
     assert!(String::from_utf8_lossy(&hint.stderr).contains("--transcript"));
 }
 
-/// A line may be long, loose or begin with a byte order mark, and still tell whose it is.
+/// A line may be long, loose or start with a byte order mark, and is still recognized.
 #[test]
 fn auto_reads_as_the_tape_does() {
     let long = "x".repeat(3 << 20);

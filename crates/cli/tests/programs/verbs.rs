@@ -1,4 +1,4 @@
-//! The verbs that look at sessions and at the set-up: the program itself, in a directory of its own.
+//! The commands that inspect sessions and the setup, run as programs in their own directory.
 
 mod damage;
 mod harness;

@@ -201,7 +201,7 @@ async fn npm(directory: &Path, packages: &[&str]) -> Found<()> {
     fetch(npm, directory).await
 }
 
-/// The directory of this name, filled by whoever comes first; others wait for it.
+/// The directory of this name. The first caller fills it; others wait.
 async fn cached(name: &str, install: impl AsyncFnOnce(&Path) -> Found<()>) -> Found<PathBuf> {
     let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sdks");
     fs::create_dir_all(&root).unwrap();

@@ -462,7 +462,7 @@ fn what_works_in_the_background_can_be_cancelled() {
     assert_eq!(kinds(&told).last(), Some(&"cancelled"), "{told:?}");
 }
 
-/// Whoever sees that a session failed can also read why.
+/// Anyone who sees that a session failed can also read why.
 #[test]
 fn what_failed_has_its_error() {
     let server = Server::start();

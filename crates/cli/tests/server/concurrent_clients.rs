@@ -241,7 +241,7 @@ impl Server {
         let mut stream = self.stream();
         stream.write_all(text.as_bytes()).expect("it listens");
         let answer = crate::shared::read_answer(stream);
-        // A repeated answer to a request is told that it is already settled.
+        // The reply to a repeated answer says that the request is already settled.
         let is_done = (200..300).contains(&answer.status) || answer.code() == "requestSettled";
         assert!(is_done, "{answer:?}");
         answer.json()

@@ -313,7 +313,7 @@ impl Insights {
             PendingCall::Create { .. } => (None, Code::SessionCreateFailed),
             PendingCall::Find(id) => return self.not_found(&id, &error, out),
             PendingCall::Resume(id, text) if self.is_others(&id, &error) => {
-                // It runs already, whoever resumed it: its page continues with it.
+                // It already runs, no matter who resumed it: its page continues with it.
                 if let Some(session) = self.sessions.get_mut(&id) {
                     session.waiting.push_front(QueuedInput::Input(text));
                 }
@@ -465,7 +465,7 @@ impl Front for Insights {
         if matches!(state.phase, SessionPhase::Running | SessionPhase::Ending) {
             state.phase = SessionPhase::Ended;
         }
-        // The page wants to see it again, whoever resumes it.
+        // The page wants to see it again, no matter who resumes it.
         out.wait_for(session, state.seen);
         // An input that waits resumes it.
         while let Some(waiting) = state.waiting.pop_front() {

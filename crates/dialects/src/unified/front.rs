@@ -241,7 +241,7 @@ impl Front for Unified {
 
     fn on_end(&mut self, session: &SessionId, out: &mut Outbox) {
         match &self.watched {
-            // This client wants to see it again, whoever resumes it.
+            // This client wants to see it again, no matter who resumes it.
             Some(watched) if watched.session == *session => out.wait_for(session, watched.shown),
             Some(_) | None => drop(self.profiles.remove(session)),
         }

@@ -168,7 +168,7 @@ impl Cursor {
                             catch_up(store, session, after, last)
                         });
                     } else if ended && !is_complete {
-                        // Its owner failed; whoever closes the session writes its end.
+                        // Its owner failed; the process that closes the session writes its end.
                         self.source = Source::Elsewhere(Elsewhere::now());
                     } else {
                         self.keeps_up = true;

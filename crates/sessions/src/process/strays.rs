@@ -14,7 +14,7 @@ use tokio::process::{Child, Command};
 use super::keeper::Patience;
 use super::tree;
 
-/// The keepers of this process, whoever started them.
+/// All keepers of this process, no matter who started them.
 static KEEPERS: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
 /// Protects a keeper from being taken for a stray.

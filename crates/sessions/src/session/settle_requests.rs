@@ -314,7 +314,8 @@ impl Actor {
         self.close(&raised, outcome, SettledBy::Gateway, Some(reason), None);
     }
 
-    /// The session ends: what is still open is denied, hooks are withdrawn, and only the readers are told.
+    /// Settles everything that is still open when the session ends: requests are denied and hooks
+    /// withdrawn. Only readers see it; the agent gets no answer.
     pub(super) fn withdraw_all(&mut self, reason: &str) {
         let open: Vec<PendingRequest> = self.core.state.requests.values().cloned().collect();
         for raised in open {

@@ -137,7 +137,7 @@ fn the_judge_names_no_agent() {
     for file in files {
         let text = std::fs::read_to_string(&file).expect("a file");
         for line in text.lines().map(str::trim).filter(|line| !line.starts_with("//")) {
-            // Directories of agents are protected, whoever asks.
+            // Directories of agents are protected, no matter who asks.
             let bare = PROTECTED
                 .iter()
                 .fold(line.to_lowercase(), |line, name| line.replace(&format!("{name:?}"), ""));

@@ -1,4 +1,4 @@
-//! The process decides when it has exited, whoever holds, closes, fills or ignores a pipe.
+//! The process alone decides when it has exited, no matter who holds, closes, fills or ignores a pipe.
 
 use agentwire_dialects::agent::Exit;
 use agentwire_sessions::process::{Contain, TreeSignal};

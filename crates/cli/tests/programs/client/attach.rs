@@ -27,7 +27,7 @@ fn a_permission_is_given_at_the_terminal() {
         pty.expect("your choice? ");
         pty.press("2");
         pty.expect("done");
-        // The session is not ours to end.
+        // `attach` does not end the session.
         pty.expect(&format!("idle: agentwire send {}", short(&session)));
         assert!(machines.path("work/made.txt").exists());
         machines.told(from, &["send", short(&session), "/say once more"]);
@@ -76,7 +76,7 @@ fn leaving_does_not_interrupt() {
     assert_eq!(machines.state(session.id()), "idle");
 }
 
-/// In a pipe nobody is asked, and nothing is denied for it.
+/// In a pipe, nobody is asked, and nothing is denied because of that.
 #[test]
 fn in_a_pipe_it_is_only_shown() {
     for from in EVERYWHERE {

@@ -1,4 +1,4 @@
-//! Slow and broken lines to a server: what is asked comes through, once.
+//! Over slow and broken connections to a server, each command arrives exactly once.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -14,13 +14,12 @@ use crate::client::harness::{From, Machines, short};
 use crate::client::restart::Watcher;
 use crate::shared::{PATIENCE, error};
 
-/// What clients say, piece by piece, and nothing when the server cannot be reached; says whether the
-/// answer is to be lost.
+/// Gets each chunk that clients send, or an empty one when the server cannot be reached. Returns whether to
+/// drop the answer.
 type Listen = dyn Fn(&[u8]) -> bool + Send + Sync;
 
-/// A line to a server.
+/// A proxy in front of a server.
 struct Line {
-    /// Where clients connect.
     address: String,
     listener: TcpListener,
 }
@@ -36,7 +35,7 @@ impl Line {
         format!("http://{}", self.address)
     }
 
-    /// Leads to that server; what comes back is late by so much.
+    /// Forwards to that server, and delays what it sends back.
     fn lead(self, to: &str, late: Duration, listen: Arc<Listen>) {
         let to = to.to_owned();
         thread::spawn(move || {
@@ -80,7 +79,7 @@ fn pass(client: TcpStream, server: TcpStream, late: Duration, listen: Arc<Listen
     });
 }
 
-/// A server that such a line leads to, with a session that has said something.
+/// A server behind the proxy, with a session that has completed a turn.
 fn machines_behind(line: &Line) -> (Machines, String, Session) {
     let mut machines = Machines::without_server();
     machines.serve_with("127.0.0.1:0", &["--host", &line.address]);
@@ -97,7 +96,7 @@ fn an_ended_session_is_shown_however_slow_the_line() {
     machines.told(From::Here, &["stop", short(&session)]);
     let kept = machines.told(From::Here, &["export", short(&session)]);
     let url = line.url();
-    // Whoever asks over and over is not let through for ever.
+    // Fails a client that polls forever.
     let asked = AtomicUsize::new(0);
     let listen = move |_: &[u8]| asked.fetch_add(1, Ordering::SeqCst) > 200;
     line.lead(&to, Duration::from_millis(300), Arc::new(listen));
@@ -133,7 +132,7 @@ fn wait_waits_for_the_server_to_come_back() {
     let is_open = AtomicBool::new(false);
     let listen = move |said: &[u8]| {
         let text = String::from_utf8_lossy(said);
-        // Who waits asks how the session stands, once events came over its socket.
+        // Once events arrive over its socket, `wait` asks for the session's state.
         let asks = text.starts_with("GET /v1/sessions/");
         let is_watched = asks && is_open.load(Ordering::SeqCst);
         if asks && text.contains("/ws?") {
@@ -147,14 +146,14 @@ fn wait_waits_for_the_server_to_come_back() {
     line.lead(&to, Duration::ZERO, Arc::new(listen));
     let args = ["wait", "--for", "ended", "--json", short(&session), "--url", &url];
     let waits = Watcher::start(&machines, From::There, &args);
-    assert!(!told.recv_timeout(PATIENCE).expect("it watches"));
+    assert!(!told.recv_timeout(PATIENCE).expect("it watches the session"));
     let http = machines.kill();
     for _ in 0..3 {
-        while !told.recv_timeout(PATIENCE).expect("it tries again") {}
+        while !told.recv_timeout(PATIENCE).expect("it retries") {}
     }
     machines.serve_with(&http, &["--host", &host]);
     let (printed, code) = waits.end();
     assert!(printed.contains("\"ended\""), "{printed}");
-    // The session failed with its server.
+    // The session failed when its server was killed.
     assert_eq!(code, Some(1));
 }

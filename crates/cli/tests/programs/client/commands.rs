@@ -15,7 +15,7 @@ fn a_prompt_is_sent_and_worked_off() {
         let last = machines.until(&session, "turnCompleted", 0).len() as u64;
         let output = machines.run(from, &["send", short(&session), "/say two"]);
         assert!(output.status.success(), "{}", error(&output));
-        // Quiet where nobody looks.
+        // Prints nothing when the output is not a terminal.
         assert_eq!((text(&output.stdout), error(&output)), (String::new(), String::new()));
         // Once the session accepts it, the session is busy until it is done.
         machines.told(from, &["wait", short(&session)]);
@@ -60,7 +60,7 @@ fn with_wait_the_answer_is_printed_and_nothing_else() {
         let output = machines.run(from, &["send", id, "-w", "/say so\n/fail no good"]);
         assert_eq!((output.status.code(), text(&output.stdout)), (Some(1), "so\n".to_owned()));
         assert!(error(&output).contains("no good"), "{}", error(&output));
-        // A session that is over goes on.
+        // An ended session is resumed.
         machines.told(from, &["stop", id]);
         assert_eq!(machines.told(from, &["send", id, "--wait", "/say {turns}"]), "4\n");
         assert_eq!(machines.state(session.id()), "idle");
@@ -100,11 +100,11 @@ fn a_turn_is_interrupted_and_sessions_are_stopped() {
         for session in [&one, &two] {
             assert_eq!(machines.state(session.id()), "ended");
         }
-        // What is over is over.
+        // Stopping an ended session succeeds.
         machines.told(from, &["stop", short(&one)]);
         let told = machines.refused(from, &["interrupt", short(&one)], 1);
         assert!(told.contains("has ended"), "{told}");
-        // Nothing is done if one of them is not known.
+        // If one session is unknown, none is stopped.
         let three = machines.session("/hang");
         let told = machines.refused(from, &["stop", short(&three), "beef0000"], 2);
         assert!(told.contains("there is no session beef0000"), "{told}");

@@ -1,4 +1,4 @@
-//! A machine with a server, and another machine: each a data directory of its own.
+//! A machine with a server, and another machine. Each has its own data directory.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -16,19 +16,18 @@ pub(crate) struct Machines {
     server: Option<Server>,
 }
 
-/// From where a verb is called.
+/// Where a command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum From {
-    /// The server's own machine: it is found.
+    /// The server's own machine: the command finds the server itself.
     Here,
-    /// Another one: the address and the token are known, and nothing else.
+    /// Another machine, which knows only the address and the token.
     There,
 }
 
 pub(crate) const EVERYWHERE: [From; 2] = [From::Here, From::There];
 
 impl Machines {
-    /// With a server.
     pub(crate) fn new() -> Self {
         let mut machines = Self::without_server();
         machines.serve("127.0.0.1:0");
@@ -47,7 +46,7 @@ impl Machines {
         self.home.path(name)
     }
 
-    /// Starts the server, and waits until it listens.
+    /// Starts the server and waits until it listens.
     pub(crate) fn serve(&mut self, http: &str) {
         self.serve_with(http, &[]);
     }
@@ -56,7 +55,7 @@ impl Machines {
         self.server = Some(Server::at(&self.home, &[&["--http", http], args].concat()));
     }
 
-    /// Kills the server, and gives its address.
+    /// Kills the server and returns its address.
     pub(crate) fn kill(&mut self) -> String {
         self.server.take().expect("a server").kill()
     }
@@ -69,7 +68,6 @@ impl Machines {
         self.home.told(&["token", "show"]).trim().to_owned()
     }
 
-    /// A verb, called from there.
     pub(crate) fn verb(&self, from: From, args: &[&str]) -> Command {
         match from {
             From::Here => self.home.command(args),
@@ -86,7 +84,7 @@ impl Machines {
         self.verb(from, args).output().expect("the program runs")
     }
 
-    /// What it prints; it must succeed.
+    /// Runs a command that must succeed, and returns its output.
     pub(crate) fn told(&self, from: From, args: &[&str]) -> String {
         let output = self.run(from, args);
         assert!(output.status.success(), "{from:?} {args:?}: {}", error(&output));
@@ -97,7 +95,7 @@ impl Machines {
         serde_json::from_str(&self.told(from, args)).expect("JSON")
     }
 
-    /// What it says when it fails, which it must, with that code.
+    /// Runs a command that must fail with that code, and returns its stderr.
     pub(crate) fn refused(&self, from: From, args: &[&str], code: i32) -> String {
         let output = self.run(from, args);
         assert_eq!(output.status.code(), Some(code), "{from:?} {args:?}: {}", error(&output));
@@ -109,7 +107,7 @@ impl Machines {
         AgentClient::over(HttpTransport::discover(&self.path("data")).expect("a server"))
     }
 
-    /// A session of the demo agent at the server.
+    /// Starts a session of the demo agent on the server.
     pub(crate) fn session(&self, prompt: &str) -> Session {
         let work = self.path("work").to_string_lossy().into_owned();
         let config = SessionConfig { working_directory: Some(work), ..SessionConfig::default() };
@@ -117,14 +115,14 @@ impl Machines {
         self.runtime.block_on(self.client().create(request)).expect("a session")
     }
 
-    /// All events of a session up to the first of that type after that number.
+    /// All events of a session, up to the first one of that type after that number.
     pub(crate) fn until(&self, session: &Session, kind: &str, after: u64) -> Vec<Value> {
         let mut stream = session.events_after(after);
         let mut events = Vec::new();
         self.runtime.block_on(async {
             loop {
                 let next = tokio::time::timeout(PATIENCE, stream.try_next()).await;
-                let event = next.expect("in time").expect("an event");
+                let event = next.expect("an event in time").expect("an event");
                 let event = event.unwrap_or_else(|| panic!("{kind} never came: {events:?}"));
                 events.push(serde_json::from_str(event.raw()).expect("JSON"));
                 if event.kind.name() == kind {
@@ -134,7 +132,7 @@ impl Machines {
         })
     }
 
-    /// The request that the session raises.
+    /// Waits for the session's request.
     pub(crate) fn request(&self, session: &Session) -> String {
         let events = self.until(session, "requestRaised", 0);
         let raised = events.last().expect("an event");
@@ -151,7 +149,7 @@ pub(crate) fn short(session: &Session) -> &str {
     &session.id().as_str()[..8]
 }
 
-/// The numbers of the events that were printed, one a line.
+/// The numbers of the printed events, one per line.
 pub(crate) fn numbers(printed: &str) -> Vec<u64> {
     let number = |line: &str| {
         let event: Value = serde_json::from_str(line).expect("JSON");

@@ -1,4 +1,4 @@
-//! `permit`: what agents ask, and the answers.
+//! `permit`: lists and answers requests.
 
 use crate::client::harness::{EVERYWHERE, From, Machines, short};
 
@@ -89,7 +89,7 @@ fn a_tool_runs_with_other_input_and_its_like_unasked() {
     assert_eq!(by, ["client", "policy"], "{events:?}");
 }
 
-/// A beginning that several have is refused; with the session before it, it is enough.
+/// A prefix of one character is refused. A short prefix after `SESSION/` is enough.
 #[test]
 fn a_name_of_several_is_refused() {
     let machines = Machines::new();

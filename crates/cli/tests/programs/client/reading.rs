@@ -1,4 +1,4 @@
-//! `ls`, `show`, `logs`, `export` and `wait` tell the same on the server's machine and on another.
+//! `ls`, `show`, `logs`, `export` and `wait` print the same on the server's machine and on another.
 
 use crate::client::harness::{EVERYWHERE, From, Machines, numbers, short};
 use crate::shared::text;
@@ -41,7 +41,7 @@ fn what_is_read_is_the_same_everywhere() {
     let numbers = numbers(&exported);
     assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
     assert!(exported.contains(r#"{\"a\": 1, \"a\": 2}"#), "{exported}");
-    // The other machine was only asked, and keeps nothing.
+    // The other machine only asks the server, and stores nothing.
     let kept: Vec<_> =
         std::fs::read_dir(machines.path("elsewhere")).expect("a directory").collect();
     assert!(kept.is_empty(), "{kept:?}");
@@ -82,7 +82,7 @@ fn wait_sees_how_it_ends() {
 }
 
 impl Machines {
-    /// What it says on stderr; it fails.
+    /// Runs a command that must fail with code 1, and returns its stderr.
     fn refused_but_told(&self, from: From, args: &[&str]) -> String {
         let output = self.run(from, args);
         assert_eq!(output.status.code(), Some(1), "{output:?}");

@@ -1,4 +1,4 @@
-//! The server dies and comes back: who watches misses nothing and sees nothing twice.
+//! When the server dies and restarts, watchers miss nothing and see nothing twice.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -33,7 +33,7 @@ impl Watcher {
         }
     }
 
-    /// All that it printed, and how it ended.
+    /// Everything that it printed, and its exit code.
     pub(crate) fn end(mut self) -> (String, Option<i32>) {
         self.lines.read_to_string(&mut self.printed).expect("UTF-8");
         let code = self.child.wait().expect("it ends").code();
@@ -73,11 +73,11 @@ fn watchers_go_on_where_they_were() {
         assert!(code.is_some(), "{code:?}");
     }
     assert_eq!(logs.1, Some(0));
-    // The session failed with its server.
+    // The session failed when its server was killed.
     assert_eq!((attached.1, found.1, waited.1), (Some(1), Some(1), Some(1)));
 }
 
-/// Where it is found through the data directory, it is found at another address, too.
+/// A server found through the data directory is also found at a new address.
 #[test]
 fn a_server_is_found_again_at_another_address() {
     let mut machines = Machines::new();
@@ -94,7 +94,7 @@ fn a_server_is_found_again_at_another_address() {
     assert!(pty.shown.contains("agentwire ended while the session ran"), "{}", pty.shown);
 }
 
-/// A session goes on under a new server, and who watches sees that too.
+/// Watchers also see a session that was resumed.
 #[test]
 fn a_session_that_goes_on_is_watched_on() {
     let machines = Machines::new();
@@ -111,7 +111,7 @@ fn a_session_that_goes_on_is_watched_on() {
     assert_eq!((printed, code), (machines.told(From::Here, &["export", id]), Some(0)));
 }
 
-/// Lets whoever connects speak to that address, and cuts them off after so many bytes.
+/// Forwards each client to that address, and cuts the connection after that many bytes from the server.
 fn cut_short(listener: &TcpListener, to: &str, bytes: usize) {
     for client in listener.incoming().map_while(Result::ok) {
         let Ok(server) = TcpStream::connect(to) else { return };
@@ -133,7 +133,7 @@ fn cut_short(listener: &TcpListener, to: &str, bytes: usize) {
     }
 }
 
-/// A connection that breaks over and over, in the middle of events, is no loss.
+/// A connection that keeps breaking in the middle of events loses nothing.
 #[test]
 fn cut_connections_lose_and_double_nothing() {
     let mut machines = Machines::without_server();

@@ -1,5 +1,5 @@
-//! Which server is asked, and what is said if there is none, a wrong one, or one that knows no such
-//! thing.
+//! Which server a command asks, and the error if there is none, if it is the wrong one, or if it does not
+//! know the session.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -25,11 +25,11 @@ fn with<'a>(args: &[&'a str], id: &'a str, request: &'a str) -> Vec<&'a str> {
     args.iter().map(word).collect()
 }
 
-/// `agentwire run` in a process of its own, ended with this.
+/// `agentwire run` in its own process, which is killed on drop.
 struct Run(Child);
 
 impl Run {
-    /// Starts it, and gives the id of its session once that is there.
+    /// Starts it, and returns the id of its session once that exists.
     fn start(machines: &Machines, prompt: &str) -> (Self, String) {
         let run = Self(
             machines.verb(From::Here, &["run", "-a", "demo", prompt]).spawn().expect("it starts"),
@@ -68,7 +68,7 @@ fn a_session_of_another_process_is_commanded_there() {
     }
 }
 
-/// A server that runs tells the end of a session whose process was killed.
+/// A running server reports the end of a session whose process was killed.
 #[test]
 fn a_session_whose_process_was_killed_is_over_for_the_server_too() {
     let machines = Machines::new();
@@ -88,12 +88,12 @@ fn a_session_whose_process_was_killed_is_over_for_the_server_too() {
     machines.told(From::There, &["stop", &id]);
 }
 
-/// What is made where nothing was is its user's alone.
+/// New directories are accessible only to their user.
 #[test]
 fn a_data_directory_is_made_for_its_user_alone() {
     let machines = Machines::without_server();
     let mode = |name: &str| {
-        let found = std::fs::metadata(machines.path(name)).expect("it is there");
+        let found = std::fs::metadata(machines.path(name)).expect("it exists");
         found.permissions().mode() & 0o777
     };
     for args in [&["token", "show"][..], &["run", "-a", "demo", "/say hi"]] {
@@ -118,7 +118,7 @@ fn without_a_server_it_is_said_how_to_get_one() {
     std::fs::remove_file(machines.path("data/server.json")).expect("a file");
     let told = machines.refused(From::Here, &["send", id, "hello"], 1);
     assert!(told.contains("no server is running; start one with `agentwire serve`"), "{told}");
-    // What was stopped needs no server to be over, and reading needs none.
+    // A session that stopped with its server can be stopped and read without one.
     machines.told(From::Here, &["stop", id]);
     assert!(machines.told(From::Here, &["logs", id]).contains("\none\n"));
     let output = machines.run(From::Here, &["permit", "ls"]);
@@ -132,7 +132,7 @@ fn a_server_that_does_not_answer_is_named() {
     let free = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = free.local_addr().expect("an address");
     drop(free);
-    // A process has its pid; what tells that it lives is the lock.
+    // The pid is that of a live process, but only a held lock proves that the server runs.
     let written = format!(
         r#"{{"pid":{},"http":"http://{address}","insights":"","tokenFile":null,"version":"0"}}"#,
         std::process::id()
@@ -175,7 +175,7 @@ fn a_wrong_token_is_told_and_never_shown() {
         assert!(error(&output).contains(expected), "{}", error(&output));
         assert!(!error(&output).contains("not-the-token"), "{}", error(&output));
     }
-    // A file has it, too; a flag wins over the environment.
+    // The token can also be in a file. A flag wins over the environment.
     let file = machines.path("token");
     std::fs::write(&file, machines.token()).expect("a file");
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).expect("a mode");
@@ -207,12 +207,12 @@ fn addresses_that_are_none_are_refused() {
     assert!(error(&output).contains("on this machine"), "{}", error(&output));
 }
 
-/// The token goes to the server that was named, and to nobody that it names.
+/// The token is sent only to the named server, never to one that it redirects to.
 #[test]
 fn a_redirect_is_not_followed() {
     let machines = Machines::new();
     let other = TcpListener::bind("127.0.0.1:0").expect("a port");
-    other.set_nonblocking(true).expect("it does not wait");
+    other.set_nonblocking(true).expect("non-blocking mode");
     let elsewhere = format!("http://{}/", other.local_addr().expect("an address"));
     let first = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", first.local_addr().expect("an address"));
@@ -258,7 +258,7 @@ fn sessions_that_are_not_there_are_named() {
     }
 }
 
-/// A session of that id, over, that no server ran.
+/// An ended session with that id that no server ran.
 fn over(machines: &Machines, id: &str) -> String {
     let settings = Settings {
         data_dir: machines.path("data"),

@@ -1,4 +1,4 @@
-//! A home in which the demo agent is started by hand, and what it said.
+//! Starts the demo agent directly, and reads its output.
 
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::shared::{ClaudeClient, Home, PATIENCE, Program};
 
 pub(crate) const SESSION: &str = "11111111-2222-4333-8444-555555555555";
 
-/// A home with the agent's memory beside its directory.
+/// A home with the agent's state next to its working directory.
 pub(crate) struct DemoHome(Home);
 
 impl Deref for DemoHome {
@@ -54,7 +54,7 @@ impl DemoHome {
     }
 }
 
-/// All text that was said whole.
+/// All text from complete blocks.
 pub(crate) fn text(lines: &[Value]) -> String {
     blocks(lines, "text").iter().filter_map(|block| block["text"].as_str()).collect()
 }
@@ -73,7 +73,7 @@ pub(crate) fn requests<'l>(lines: &'l [Value], subtype: &str) -> Vec<&'l Value> 
     lines.iter().filter(|line| line["request"]["subtype"] == subtype).collect()
 }
 
-/// Waits until that process is no more.
+/// Waits until that process is gone.
 pub(crate) fn await_gone(pid: &str) {
     let until = Instant::now() + PATIENCE;
     let proc = Path::new("/proc").join(pid.trim());
@@ -87,7 +87,7 @@ pub(crate) fn await_gone(pid: &str) {
     }
 }
 
-/// Waits until that file has something in it.
+/// Waits until that file is not empty.
 pub(crate) fn await_file(path: &Path) -> String {
     let until = Instant::now() + PATIENCE;
     loop {

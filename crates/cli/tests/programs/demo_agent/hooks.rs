@@ -1,11 +1,11 @@
-//! Hooks are called, and what they say counts.
+//! Hooks are called, and their answers take effect.
 
 use serde_json::{Value, json};
 
 use crate::demo_agent::harness::{DemoHome, blocks, requests, result, text};
 use crate::shared::ClaudeClient;
 
-/// Registers a callback for each event, named as the event.
+/// Registers a callback for each event. Its id is the event's name.
 fn hook(demo: &mut ClaudeClient, events: &[&str]) {
     let entry = |event: &&str| json!([{ "matcher": null, "hookCallbackIds": [event] }]);
     let hooks: serde_json::Map<String, Value> =
@@ -13,7 +13,7 @@ fn hook(demo: &mut ClaudeClient, events: &[&str]) {
     demo.initialize(json!({ "hooks": hooks }));
 }
 
-/// Answers one event's hook with this, and everything else with yes.
+/// Answers one event's hook with `output`, and allows everything else.
 fn when(event: &'static str, output: Value) -> impl Fn(&Value) -> Option<Value> {
     move |request| match request["subtype"].as_str() {
         Some("hook_callback") if request["input"]["hook_event_name"] == event => {
@@ -140,7 +140,7 @@ fn a_hook_stops_the_turn() {
     let lines = demo.turn_with("/bash echo hi\n/say never", when("PostToolUse", stop));
     assert_eq!(text(&lines), "");
     assert_eq!(result(&lines)["terminal_reason"], "hook_stopped");
-    assert_eq!(blocks(&lines, "tool_result")[0]["content"], "hi", "what was done is told");
+    assert_eq!(blocks(&lines, "tool_result")[0]["content"], "hi", "the completed call is reported");
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn a_permission_hook_decides_or_leaves_it() {
     let decision = json!({ "hookSpecificOutput": {
         "hookEventName": "PermissionRequest", "decision": { "behavior": "deny", "message": "by hook" },
     } });
-    // The client stays silent; the hook is enough, and the question is taken back.
+    // The client does not answer. The hook decides, and the permission request is cancelled.
     let lines = demo.turn_with("/bash touch made\n/say {result}", |request| {
         (request["subtype"] == "hook_callback").then(|| decision.clone())
     });

@@ -1,4 +1,4 @@
-//! Whatever it does, it can be interrupted, and goes on with the next prompt.
+//! The agent can be interrupted at any time, and continues with the next prompt.
 
 use serde_json::{Value, json};
 
@@ -80,7 +80,7 @@ fn while_it_waits_for_a_permission() {
     );
     assert_eq!(lines[0]["request_id"], request["request_id"]);
     assert_eq!(lines[1]["response"]["response"]["still_queued"], json!([]));
-    // Too late.
+    // This answer is too late.
     demo.answer(&request, json!({ "behavior": "allow" }));
     is_well_cut(&mut demo, &lines, IN_TOOL, "aborted_tools");
     assert!(!home.work().join("made").exists());

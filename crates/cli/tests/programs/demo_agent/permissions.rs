@@ -1,4 +1,4 @@
-//! Who may do what, and who is asked.
+//! What is allowed, and what is asked first.
 
 use serde_json::{Value, json};
 
@@ -134,7 +134,7 @@ fn the_mode_can_change_on_the_way() {
     assert_eq!(demo.control(set("bogus"))["error_code"], "invalid_mode");
     assert_eq!(demo.control(set("bypassPermissions"))["error_code"], "bypass_not_launched");
     assert_eq!(text(&demo.turn("/say {mode}")), "acceptEdits");
-    // Nor does an answer get past it.
+    // An answer cannot enable it either.
     let sneaky = |_: &Value| {
         let update =
             json!({ "type": "setMode", "mode": "bypassPermissions", "destination": "session" });
@@ -216,7 +216,7 @@ fn reads_outside_the_directories_of_the_session_are_asked_for() {
     let mut demo = home.start(&["--anonymous"]);
     let lines = demo.turn("/read ../out.txt");
     assert_eq!(blocks(&lines, "tool_result")[0]["content"], "1\tout");
-    // A hook that changes what is read does not decide that it may be.
+    // A hook that changes the path does not grant permission to read it.
     let mut demo = home.start(&["--anonymous"]);
     demo.control(json!({ "subtype": "initialize", "hooks": {
         "PreToolUse": [{ "matcher": "Read", "hookCallbackIds": ["hook_0"] }],

@@ -1,4 +1,4 @@
-//! MCP servers: one that we start, and one that the client hosts.
+//! MCP servers: one that the agent starts, and one that the client hosts.
 
 use std::io::{BufRead as _, Write as _};
 
@@ -11,7 +11,7 @@ use crate::shared::ClaudeClient;
 
 const MARK: &str = "AGENTWIRE_TEST_MCP_SERVER";
 
-/// What a server that adds numbers says; nothing to a notification.
+/// The replies of a server that adds numbers; `None` for a notification.
 fn reply(message: &Value) -> Option<Value> {
     let id = message.get("id")?;
     let arguments = &message["params"]["arguments"];
@@ -34,7 +34,7 @@ fn reply(message: &Value) -> Option<Value> {
     Some(json!({ "jsonrpc": "2.0", "id": id, "result": result }))
 }
 
-/// Not a test: the server itself, when this very program is started as one.
+/// Not a test: the server itself, when this test program is started as one.
 #[test]
 fn serve() {
     let Ok(directory) = std::env::var(MARK) else { return };
@@ -47,7 +47,7 @@ fn serve() {
             continue;
         }
         if let Some(reply) = reply(&message) {
-            // The test harness writes to stdout too; a line of our own keeps them apart.
+            // The test harness writes to stdout too; a newline keeps its output apart.
             writeln!(stdout, "\n{reply}").unwrap();
             stdout.flush().unwrap();
         }
@@ -110,7 +110,7 @@ fn a_call_that_hangs_can_be_interrupted() {
     assert!(requests(&lines, "can_use_tool").is_empty(), "a rule names the server");
 }
 
-/// Serves the client's own server through a turn.
+/// Runs a turn and answers as the client's own server.
 fn host(demo: &mut ClaudeClient, prompt: &str) -> Vec<Value> {
     demo.turn_with(prompt, |request| match request["subtype"].as_str() {
         Some("mcp_message") => {
@@ -127,7 +127,7 @@ fn a_server_of_the_client_is_reached_through_it() {
     let mut demo = home.start(&[]);
     let greeting = demo.initialize(json!({ "sdkMcpServers": ["my calc"] }));
     assert!(greeting["response"]["models"].is_array());
-    // The handshake began before the greeting was answered.
+    // The handshake started before `initialize` was answered.
     let early: Vec<Value> =
         demo.written.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     let first = early.iter().find(|line| line["type"] == "control_request").unwrap().clone();

@@ -1,4 +1,4 @@
-//! Conversations: kept, resumed, forked, limited, ended.
+//! Sessions are stored, resumed, forked, limited and ended.
 
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ fn the_same_prompts_give_the_same_lines() {
     assert_eq!(run(), run());
 }
 
-/// Times and the process id are the only things that differ.
+/// Replaces times and the process id, the only parts that differ.
 fn redact(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -52,7 +52,7 @@ fn a_killed_conversation_is_resumed() {
     demo.prompt("/say two\n/hang");
     demo.until(|line| line["type"] == "assistant");
     demo.kill();
-    // As if the kill had hit it in the middle of a write.
+    // As if the kill had interrupted a write.
     let file = home.state().join(format!("{SESSION}.jsonl"));
     let mut kept = std::fs::read(&file).unwrap();
     kept.extend_from_slice(b"{\"type\":\"prompt\",\"te");

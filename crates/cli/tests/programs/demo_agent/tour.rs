@@ -1,4 +1,4 @@
-//! The tour, seen as the gateway sees it.
+//! The tour as the gateway sees it.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::demo_agent::harness::DemoHome;
 use crate::shared::ClaudeClient;
 
-/// The unified events of everything that it wrote.
+/// The unified events of all its output.
 fn events(written: &[String]) -> Vec<Value> {
     let bytes: String = written.iter().map(|line| format!("{line}\n")).collect();
     let mut lines = Vec::new();
@@ -36,7 +36,7 @@ fn events(written: &[String]) -> Vec<Value> {
     lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// What is opened is closed, and nothing is left that the translator does not know.
+/// Everything that starts also ends, and the translator knows every line.
 fn are_lawful(events: &[Value]) {
     let count = |kind: &str| events.iter().filter(|event| event["type"] == kind).count();
     assert_eq!((count("sessionStarted"), &events[0]["type"]), (1, &json!("sessionStarted")));
@@ -54,7 +54,7 @@ fn are_lawful(events: &[Value]) {
             }
             "other" => {
                 let name = event["name"].as_str().unwrap();
-                // The answer to an interrupt says nothing that is not said again.
+                // The answer to an interrupt contains nothing that other events do not repeat.
                 let known = name.starts_with("stream_event/") || name == "control_response";
                 assert!(known, "not understood: {event}");
             }
@@ -136,7 +136,7 @@ fn whatever_is_scripted_is_understood() {
     assert_eq!(spawned[2]["parentAgentId"], spawned[1]["agentId"]);
 }
 
-/// One line an event, without what changes from run to run. Pieces of a block are put together.
+/// One line per event, without what changes from run to run. The chunks of a block are joined.
 fn golden(events: &[Value], directory: &str) -> String {
     let mut lines: Vec<Value> = Vec::new();
     for event in events {

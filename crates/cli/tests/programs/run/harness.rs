@@ -1,4 +1,4 @@
-//! The demo agent through `agentwire run`, and what it printed.
+//! Runs the demo agent with `agentwire run`, and reads its output.
 
 use std::io::Write as _;
 use std::process::{Child, ExitStatus, Output, Stdio};
@@ -7,12 +7,11 @@ use agentwire_protocol::Event;
 
 use crate::shared::{Home, text};
 
-/// The demo agent, given a prompt.
 pub(crate) fn demo(home: &Home, prompt: &str) -> Output {
     home.run(&["run", "-a", "demo", prompt])
 }
 
-/// Runs the program with something to read.
+/// Runs the program with `input` on stdin.
 pub(crate) fn run_with(home: &Home, args: &[&str], input: &str) -> Output {
     let mut child = home.command(args).stdin(Stdio::piped()).spawn().expect("the program starts");
     let mut stdin = child.stdin.take().expect("stdin");
@@ -25,12 +24,12 @@ pub(crate) fn code(status: ExitStatus) -> Option<i32> {
     status.code()
 }
 
-/// The events that were printed, one a line.
+/// The printed events, one per line.
 pub(crate) fn events(output: &[u8]) -> Vec<Event<'static>> {
     text(output).lines().map(|line| Event::from_json(line).expect("an event")).collect()
 }
 
-/// Sends a signal to that process alone.
+/// Sends a signal to that process only.
 pub(crate) fn signal(child: &Child, signal: rustix::process::Signal) {
     rustix::process::kill_process(rustix::process::Pid::from_child(child), signal)
         .expect("it runs");

@@ -12,7 +12,7 @@ use crate::shared::Home;
 
 const COLUMNS: u16 = 60;
 
-/// Starts it on a terminal of that many columns, which can be resized.
+/// Starts it on a terminal with that many columns, which can be resized.
 fn start(command: &mut Command, columns: u16) -> (Pty, OwnedFd) {
     let mut kept = None;
     let pty = Pty::start_with(command, |command, terminal| {
@@ -34,7 +34,7 @@ fn narrow(command: &mut Command) -> Pty {
     start(command, COLUMNS).0
 }
 
-/// Every line fits, unless it is one word or one command to copy.
+/// Every line fits, unless it is a single word or a command to copy.
 fn assert_fits(shown: &str) {
     assert!(!shown.contains('\x1b'), "{shown:?}");
     for line in shown.lines() {
@@ -67,7 +67,7 @@ fn the_view_is_readable_at_60_columns() {
     }
 }
 
-/// A terminal that can erase nothing gets no escape sequences, not even for progress.
+/// A terminal that cannot erase gets no escape sequences, not even for progress.
 #[test]
 fn doctor_is_readable_at_60_columns_on_a_dumb_terminal() {
     let home = Home::new();
@@ -89,7 +89,7 @@ fn errors_wrap_at_words() {
     assert_fits(&shown);
 }
 
-/// The terminal wraps a line that was drawn when it was wider; all its rows go.
+/// The terminal wraps a line that was drawn when it was wider. All rows of that line are erased.
 #[test]
 fn a_status_line_leaves_no_trace_when_the_terminal_becomes_narrower() {
     let home = Home::new();

@@ -1,4 +1,4 @@
-//! With no terminal: clean output, exit codes, and nothing that prompts.
+//! Without a terminal: clean output, exit codes, and no prompts.
 
 use std::fs;
 use std::process::{Output, Stdio};
@@ -25,7 +25,7 @@ fn agents_cannot_send_escapes_even_through_a_pipe() {
     assert_eq!(text(&output.stdout), "a\\x1b[31mb\\u{202e}c\n");
 }
 
-/// What configures agentwire itself, with credentials in it, is not for what it runs.
+/// Variables that configure agentwire itself may contain credentials, so agents do not inherit them.
 #[test]
 fn an_agent_does_not_see_what_is_agentwires_own() {
     let home = Home::new();
@@ -118,7 +118,7 @@ fn options_reach_the_agent() {
         "be brief",
         "/say {model} {system} {cwd}",
     ]);
-    let sub = home.work().join("sub").canonicalize().expect("it is there");
+    let sub = home.work().join("sub").canonicalize().expect("it exists");
     assert_eq!(text(&output.stdout), format!("m-1 be brief {}\n", sub.display()));
 }
 
@@ -131,7 +131,7 @@ fn a_limit_is_an_end_where_nobody_can_be_asked() {
     assert!(text(&output.stderr).contains("reached its step limit"), "{}", text(&output.stderr));
 }
 
-/// One error, in the program's own words, and what an exit code says.
+/// One error, with the agent's own message and the meaning of its exit code.
 #[test]
 fn an_agent_that_does_not_start_is_told_once() {
     let home = Home::new();
@@ -167,7 +167,7 @@ fn an_agent_that_does_not_start_is_told_once() {
             assert!(errors.lines().count() <= 2, "{agent} {driver}: {errors}");
         }
     }
-    // What its exit code means is said first.
+    // The meaning of the exit code comes first.
     let output = run("gemini", "stream-json", "echo no key >&2; exit 41");
     let errors = text(&output.stderr);
     assert!(errors.contains("gemini is not signed in: no key; run `gemini` once"), "{errors}");
@@ -198,7 +198,7 @@ fn a_prompt_comes_from_anywhere() {
     assert_eq!(run_with(&home, &["run", "-a", "demo"], &long).stdout.len(), 300_001);
 }
 
-/// The prompt of the first turn of a session that was run with `--format jsonl`.
+/// The prompt of the first turn in the output of `--format jsonl`.
 fn prompted(output: &Output) -> String {
     assert_eq!(code(output.status), Some(0), "{}", text(&output.stderr));
     let events = events(&output.stdout);

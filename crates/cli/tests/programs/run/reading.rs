@@ -1,4 +1,4 @@
-//! `logs` and `attach`: the log as it is, now and as it grows.
+//! `logs` and `attach`: the log as it is now and as it grows.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 
@@ -73,7 +73,7 @@ fn as_text_a_log_is_the_whole_story() {
     }
 }
 
-/// A session that runs in one process is read in others: as far as it is, and to its end.
+/// Other processes can read a running session as far as it is, and follow it to its end.
 #[test]
 fn a_session_that_runs_elsewhere_is_followed_to_its_end() {
     let home = Home::new();
@@ -89,7 +89,7 @@ fn a_session_that_runs_elsewhere_is_followed_to_its_end() {
     let mut line = String::new();
     while !line.contains("echo hi") {
         line.clear();
-        assert!(lines.read_line(&mut line).expect("it speaks") > 0);
+        assert!(lines.read_line(&mut line).expect("output") > 0);
     }
     let mut watcher = Pty::start(&mut home.command(&["attach", &id]));
     watcher.expect("(agentwire run)");
@@ -104,14 +104,14 @@ fn a_session_that_runs_elsewhere_is_followed_to_its_end() {
     assert_eq!((owner.end(), watcher.end()), (Some(0), Some(0)));
 }
 
-/// The beginning of its id, which stands in the first line.
+/// The short id in the first line.
 fn session_of(pty: &Pty) -> String {
     let line = pty.shown.lines().next().expect("a line");
     let id = line.rsplit(" · ").next().expect("an id");
     id.chars().take(8).collect()
 }
 
-/// What an agent said never drives the terminal of whoever looks at it; programs get it as it is.
+/// Agent output never controls the terminal of a person who views it. Programs get it unchanged.
 #[test]
 fn nothing_that_was_said_drives_the_terminal() {
     let home = Home::new();

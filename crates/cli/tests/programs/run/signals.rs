@@ -1,4 +1,4 @@
-//! Signals, readers who go and readers who do not read: it ends, and nothing is left running.
+//! After a signal, or when a reader leaves or stops reading, the program exits and leaves nothing running.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, ExitStatus};
@@ -10,7 +10,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use crate::run::harness::{code, signal};
 use crate::shared::{Home, naming};
 
-/// Starts a turn, and comes back when it runs.
+/// Starts a turn and returns once a tool runs.
 fn start(home: &Home, prompt: &str) -> (Child, BufReader<std::process::ChildStdout>) {
     let args = ["run", "-a", "demo", "--approval", "autoAll", "--format", "jsonl", prompt];
     let mut child = home.command(&args).spawn().expect("it starts");
@@ -18,15 +18,15 @@ fn start(home: &Home, prompt: &str) -> (Child, BufReader<std::process::ChildStdo
     let mut line = String::new();
     while !line.contains(r#""type":"toolStarted""#) {
         line.clear();
-        assert!(lines.read_line(&mut line).expect("it speaks") > 0, "it ended");
+        assert!(lines.read_line(&mut line).expect("output") > 0, "it ended");
     }
     (child, lines)
 }
 
-/// Waits for its end while its output is read.
+/// Reads its output until it exits.
 fn end(mut child: Child, mut lines: BufReader<std::process::ChildStdout>) -> (ExitStatus, String) {
     let mut rest = String::new();
-    lines.read_to_string(&mut rest).expect("it speaks");
+    lines.read_to_string(&mut rest).expect("output");
     (child.wait().expect("it ends"), rest)
 }
 
@@ -44,13 +44,13 @@ fn an_interrupt_ends_the_turn() {
 #[test]
 fn a_second_interrupt_ends_the_session_and_a_third_does_not_wait() {
     let home = Home::new();
-    // It ignores signals, and so does what it starts.
+    // The tool ignores signals, and so do its children.
     let (mut child, lines) = start(&home, "/bash trap '' INT TERM; sleep 1000 & wait; sleep 1000");
     let mut told = BufReader::new(child.stderr.take().expect("stderr"));
     for says in ["interrupting", "stopping the session"] {
         signal(&child, Signal::INT);
         let mut line = String::new();
-        told.read_line(&mut line).expect("it speaks");
+        told.read_line(&mut line).expect("output");
         assert!(line.contains(says), "{line}");
     }
     signal(&child, Signal::INT);
@@ -81,7 +81,8 @@ fn a_reader_who_goes_ends_it_quietly() {
     assert_eq!(naming(home.root()), Vec::<String>::new());
 }
 
-/// The first signal ends the session, after which it waits for its reader; the second ends that.
+/// The first signal ends the session; then the program waits for its reader. The second signal ends that
+/// wait.
 #[test]
 fn a_reader_who_does_not_read_does_not_keep_it_from_ending() {
     let home = Home::new();
@@ -91,8 +92,8 @@ fn a_reader_who_does_not_read_does_not_keep_it_from_ending() {
     let moment = Timespec { tv_sec: 0, tv_nsec: 300_000_000 };
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
-        // Signals that come together count as one, so that two may be too few.
-        kill_process(process, Signal::TERM).expect("it is not waited for");
+        // Signals that arrive together count as one, so two may not be enough.
+        kill_process(process, Signal::TERM).expect("it still exists");
         let mut polled = [PollFd::new(&ended, PollFlags::IN)];
         if poll(&mut polled, Some(&moment)).expect("poll") > 0 {
             break;

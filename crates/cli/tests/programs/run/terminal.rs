@@ -1,4 +1,4 @@
-//! On a terminal: the view, the questions, the keys.
+//! On a terminal: the view, the questions and the keys.
 
 use std::io::Read as _;
 use std::process::Stdio;
@@ -14,7 +14,7 @@ fn demo(home: &Home, prompt: &str) -> std::process::Command {
     home.command(&["run", "-a", "demo", prompt])
 }
 
-/// What stands on the screen once the lines that come and go have gone.
+/// The screen after transient lines are erased.
 fn screen(shown: &str) -> String {
     let lines = shown.split("\r\n").map(|line| line.rsplit("\r\x1b[K").next().unwrap_or_default());
     lines.collect::<Vec<_>>().join("\n")
@@ -72,7 +72,7 @@ fn an_interrupt_at_a_question_leaves_the_terminal_as_it_was() {
     assert!(pty.shown.contains("the turn was interrupted"), "{:?}", pty.shown);
 }
 
-/// After a stop the terminal may have been another's: the question is asked anew.
+/// While the program was stopped, another one may have used the terminal, so the question is asked again.
 #[test]
 fn a_question_is_shown_again_when_it_comes_back() {
     let home = Home::new();
@@ -98,7 +98,7 @@ fn a_question_that_waits_too_long_vanishes_and_is_denied() {
     assert!(!screen(&pty.shown).contains("allow? "), "{:?}", pty.shown);
 }
 
-/// What was typed before the question was shown, pasted, or is no answer, answers nothing.
+/// Keys typed before the question was shown, pasted text and invalid answers do not answer it.
 #[test]
 fn nobody_allows_by_accident() {
     let home = Home::new();
@@ -174,7 +174,7 @@ fn a_spinner_turns_while_nothing_comes_and_leaves_no_trace() {
     assert!(screen.contains("\nbefore\n\nafter\n"), "{screen:?}");
 }
 
-/// stdout is a pipe and stderr a terminal: text there, everything else here.
+/// stdout is a pipe and stderr a terminal: the answer goes to the pipe, everything else to the terminal.
 #[test]
 fn a_pipe_and_a_terminal_share_the_work() {
     let home = Home::new();
@@ -193,7 +193,7 @@ fn a_pipe_and_a_terminal_share_the_work() {
     assert!(pty.shown.contains("Bash") && !pty.shown.contains("two"), "{:?}", pty.shown);
 }
 
-/// A prompt in a pipe leaves the keyboard to the questions.
+/// With a prompt in a pipe, questions are asked on the controlling terminal. This test has none.
 #[test]
 fn without_a_controlling_terminal_a_piped_prompt_asks_nobody() {
     let home = Home::new();
@@ -225,7 +225,7 @@ fn a_prompt_is_asked_for_if_there_is_none() {
     let mut first = home.command(&["run", "-a", "demo", "--format", "jsonl", "/say one"]);
     let output = first.output().expect("it runs");
     let id = crate::run::harness::events(&output.stdout)[0].session_id.to_string();
-    // The demo agent is not asked for: it has its tour.
+    // The demo agent needs no prompt: without one it plays its tour.
     let mut pty = Pty::start(&mut home.command(&["run", "--resume", &id]));
     pty.expect("allow? ");
     pty.press("i");

@@ -1,4 +1,4 @@
-//! `run` in a project that nobody trusts yet.
+//! `run` in a project that is not trusted yet.
 
 use std::fs;
 use std::process::Command;
@@ -7,10 +7,10 @@ use crate::pty::Pty;
 use crate::run::harness::code;
 use crate::shared::{Home, text};
 
-/// A home whose `claude` writes down how it was started, in a project with a hook.
+/// A home whose `claude` logs its arguments, in a project with a hook.
 fn home() -> Home {
     let home = Home::new();
-    // The demo agent knows nothing of this flag.
+    // The demo agent does not know this flag.
     let script = format!(
         "#!/bin/sh\necho \"$*\" >> ../argv.log\n\
          for word do shift; [ \"$word\" = --strict-mcp-config ] || set -- \"$@\" \"$word\"; done\n\
@@ -29,8 +29,8 @@ fn claude(home: &Home, more: &[&str]) -> Command {
 }
 
 fn is_trusted(home: &Home) -> bool {
-    let log = fs::read_to_string(home.work().join("../argv.log")).expect("a start");
-    !log.lines().last().expect("a start").contains("--setting-sources=user")
+    let log = fs::read_to_string(home.work().join("../argv.log")).expect("a logged start");
+    !log.lines().last().expect("a logged start").contains("--setting-sources=user")
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn without_a_terminal_the_project_is_not_trusted_and_that_is_said() {
         assert_eq!(code(output.status), Some(0), "{}", text(&output.stderr));
         assert!(is_trusted(&home));
     }
-    // Revoked, it is asked about again.
+    // After trust is revoked, the question is asked again.
     let trusted = text(&home.run(&["trust", "ls"]).stdout);
     let directory = home.work().canonicalize().expect("a directory");
     assert!(trusted.contains(&*directory.to_string_lossy()), "{trusted}");

@@ -56,7 +56,7 @@ fn programs_read_a_json_line_from_a_pipe() {
     assert!(server.wait().expect("it ends").success());
 }
 
-/// On a terminal too, and on one line however narrow that is.
+/// On a terminal too, and on one line however narrow it is.
 #[test]
 fn ready_json_prints_the_json_line_on_a_terminal() {
     let home = Home::new();

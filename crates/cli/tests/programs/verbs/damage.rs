@@ -1,4 +1,4 @@
-//! A damaged store, as the verbs show it.
+//! A damaged store, as the commands show it.
 
 use std::ops::RangeInclusive;
 
@@ -13,7 +13,7 @@ fn database(home: &EngineHome) -> Connection {
     Connection::open(home.data().join("agentwire.db")).expect("a database")
 }
 
-/// Flips a bit in the second batch of a session, and gives the numbers of its events.
+/// Flips a bit in the second batch of a session, and returns the numbers of its events.
 fn damage(file: &Connection, session: &SessionId) -> RangeInclusive<u64> {
     let (row, first, count, mut lines): (i64, u64, u64, Vec<u8>) = file
         .query_row(
@@ -77,7 +77,7 @@ fn damage_is_told_where_it_is_and_all_else_is_as_it_was() {
                 };
                 assert_eq!(now["seq"], seq, "{now}");
                 assert_eq!((&now["type"], &now["code"]), (&json!("error"), &json!(why)));
-                assert!(now["message"].as_str().expect("words").contains(id.as_str()), "{now}");
+                assert!(now["message"].as_str().expect("text").contains(id.as_str()), "{now}");
             }
         }
         home.told(&["logs", id.as_str()]);
@@ -89,14 +89,14 @@ fn damage_is_told_where_it_is_and_all_else_is_as_it_was() {
     let told: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let checks = told["checks"].as_array().expect("checks");
     let found = checks.iter().filter(|check| check["name"] == "damage");
-    let found: Vec<&str> = found.map(|check| check["message"].as_str().expect("words")).collect();
+    let found: Vec<&str> = found.map(|check| check["message"].as_str().expect("text")).collect();
     assert_eq!(found.len(), 3, "{told:#}");
     for (id, words) in [(&damaged, "damaged"), (&lost, "record"), (&cut, "missing")] {
         let is_told = |text: &&str| text.contains(id.as_str()) && text.contains(words);
         assert!(found.iter().any(is_told), "{found:?}");
     }
 
-    // What is known of it is not enough to go on from.
+    // The damaged record is not enough to resume from.
     let output = home.run(&["run", "-a", "demo", "--resume", lost.as_str(), "/say on"]);
     assert!(error(&output).contains("damaged record"), "{}", error(&output));
     assert!(

@@ -1,4 +1,4 @@
-//! A home with sessions in it that this process runs, and the program to look at them with.
+//! A home with sessions that this process runs, and the program to inspect them.
 
 use std::ops::Deref;
 use std::process::Output;
@@ -12,7 +12,7 @@ use crate::shared::{AGENTWIRE, Home};
 /// A home whose engine can run in this process.
 pub(crate) struct EngineHome {
     home: Home,
-    /// Sessions of this process run here: for the program they are another process's.
+    /// Runs the sessions of this process. To the program they belong to another process.
     pub(crate) runtime: Runtime,
 }
 
@@ -31,7 +31,6 @@ impl EngineHome {
         Self { home: Home::new(), runtime }
     }
 
-    /// The engine, in this process.
     pub(crate) fn hub(&self) -> Hub {
         let settings = Settings {
             data_dir: self.data(),
@@ -41,7 +40,6 @@ impl EngineHome {
         self.runtime.block_on(Hub::open(settings)).expect("the engine opens")
     }
 
-    /// Starts a session of the demo agent.
     pub(crate) fn start(&self, hub: &Hub, prompt: &str) -> SessionHandle {
         let new = NewSession {
             prompt: Some(Prompt::text(prompt)),
@@ -54,7 +52,7 @@ impl EngineHome {
         self.runtime.block_on(hub.start(new)).expect("a session")
     }
 
-    /// A session of one turn, over.
+    /// An ended session with one turn.
     pub(crate) fn ended(&self, prompt: &str) -> SessionId {
         let hub = self.hub();
         let session = self.start(&hub, prompt);

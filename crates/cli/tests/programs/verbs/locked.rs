@@ -1,4 +1,4 @@
-//! Reading beside a process that holds the store: it never needs a lock that others may have.
+//! Reading while another process holds the store never needs a lock that others may hold.
 
 use std::process::{Child, Stdio};
 
@@ -15,7 +15,7 @@ fn session<'a>(list: &'a Value, id: &str) -> &'a Value {
     all.iter().find(|session| session["id"] == id).expect("the session")
 }
 
-/// A session of a process of its own, once it is there to be seen.
+/// A session in its own process, once it is visible.
 fn hanging(home: &EngineHome) -> (Child, String) {
     let list = home.json(&["ls", "--json", "--all"]);
     let known = list["sessions"].as_array().expect("a list").len();
@@ -24,7 +24,7 @@ fn hanging(home: &EngineHome) -> (Child, String) {
     (run, working(home, known))
 }
 
-/// The session that works, once there are more than so many.
+/// The working session, once there are more than `known` sessions.
 fn working(home: &EngineHome, known: usize) -> String {
     loop {
         let list = home.json(&["ls", "--json", "--all"]);
@@ -37,7 +37,7 @@ fn working(home: &EngineHome, known: usize) -> String {
     }
 }
 
-/// Every verb that reads, of a session that has events.
+/// Runs every reading command on a session that has events.
 fn read_all(home: &EngineHome, id: &str) {
     assert!(home.told(&["ls", "--all"]).contains(&id[..8]));
     assert_eq!(home.json(&["show", id, "--json"])["id"], id);
@@ -57,7 +57,7 @@ fn a_writer_that_does_not_let_go_keeps_nobody_from_reading() {
     let hub = home.hub();
     let live = home.start(&hub, "/bash true");
     home.runtime.block_on(live.until(|now| now.state == SessionState::WaitingPermission));
-    // The hub has closed what was left; another is left while nobody can.
+    // The hub has closed the first orphaned session. The next one is orphaned while nobody can write.
     assert_eq!(session(&home.json(&["ls", "--json"]), &left)["reason"], "failed");
     let (mut dead, left) = hanging(&home);
 
@@ -68,18 +68,18 @@ fn a_writer_that_does_not_let_go_keeps_nobody_from_reading() {
     for id in [over.as_str(), live.id().as_str(), &left] {
         read_all(&home, id);
     }
-    // It is shown as it is, though that cannot be written now.
+    // It is shown as ended, although its end cannot be written now.
     let list = home.json(&["ls", "--json"]);
     assert_eq!(session(&list, &left)["state"], "ended", "{list:#}");
     assert_eq!(session(&list, &left)["reason"], "failed");
     assert_eq!(session(&list, live.id().as_str())["state"], "waitingPermission");
     assert!(!home.told(&["export", &left]).contains("sessionEnded"));
-    // It is not gone on with before its end is written.
+    // It cannot be resumed before its end is written.
     let output = home.run(&["run", "-a", "demo", "--resume", &left, "/say on"]);
     assert!(!output.status.success());
     assert!(error(&output).contains("not written yet"), "{}", error(&output));
 
-    holder.execute_batch("ROLLBACK").expect("it lets go");
+    holder.execute_batch("ROLLBACK").expect("it releases the lock");
     assert_eq!(session(&home.json(&["ls", "--json"]), &left)["state"], "ended");
     assert!(home.told(&["export", &left]).contains("sessionEnded"));
     home.runtime.block_on(hub.shutdown());
@@ -93,7 +93,7 @@ fn a_stopped_owner_keeps_nobody_from_reading() {
     kill_process(pid, Signal::STOP).expect("it is stopped");
     read_all(&home, &id);
     assert_eq!(session(&home.json(&["ls", "--json"]), &id)["state"], "working");
-    kill_process(pid, Signal::CONT).expect("it goes on");
+    kill_process(pid, Signal::CONT).expect("it continues");
     run.kill().expect("it is killed");
     run.wait().expect("it ends");
 }

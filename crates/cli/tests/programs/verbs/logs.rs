@@ -19,7 +19,7 @@ const EVERYTHING: &str = "\
 /end
 /usage 10 20 30 40";
 
-/// The log as the store has it.
+/// The log as it is in the store.
 fn kept(home: &EngineHome, id: &SessionId) -> Vec<u8> {
     let hub = home.hub();
     home.runtime.block_on(async {
@@ -74,7 +74,7 @@ fn a_transcript_reads_well() {
             let record = hub.record(session.id()).await.expect("a record");
             for request in record.open.requests.keys() {
                 let deny = Settlement::deny(request.as_str(), "not now");
-                // It may have gone already.
+                // It may be settled already.
                 let _ = session.send(Command::Settle(deny)).await;
             }
         }

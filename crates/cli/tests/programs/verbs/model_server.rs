@@ -71,7 +71,7 @@ fn it_plays_prompts_until_it_is_told_to_end() {
     assert_eq!((&told["model"], &told["status"]), (&json!("m"), &json!(200)));
     assert!(!told.to_string().contains("secret"));
     let pid = i32::try_from(server.child.id()).ok().and_then(Pid::from_raw).expect("a pid");
-    kill_process(pid, Signal::TERM).expect("it is told");
+    kill_process(pid, Signal::TERM).expect("it runs");
     assert_eq!(server.child.wait().expect("it ends").code(), Some(0));
 }
 

@@ -1,5 +1,5 @@
-//! What `agents` and `doctor` tell of programs: whether they are signed in, and what is wrong with which
-//! version. The programs are scripts that say what the real ones say.
+//! What `agents` and `doctor` report about programs: whether they are signed in, and known problems of
+//! their versions. The programs are scripts that print what the real ones print.
 
 use std::fs;
 use std::process::Output;
@@ -11,7 +11,7 @@ use crate::shared::error;
 use crate::verbs::harness::{EngineHome, code};
 use crate::verbs::setup::{answer, named, program};
 
-/// What nobody may see of an answer.
+/// Parts of the programs' answers that must never be shown.
 const SECRETS: [&str; 4] =
     ["nobody@example.invalid", "Nobody and Sons", "sk-made-***56789", "made-up-key"];
 
@@ -52,7 +52,7 @@ fn check(home: &EngineHome, name: &str) -> Value {
     named(checks.get("checks").expect("a list"), name).clone()
 }
 
-/// The settings of a project could make a program run something: it is not asked where we are.
+/// A project's settings could make a program run something, so it is not asked in the current directory.
 #[test]
 fn programs_are_asked_outside_of_the_working_directory() {
     let home = EngineHome::new();
@@ -89,8 +89,8 @@ fn claude_tells_whether_it_is_signed_in() {
         assert_eq!(check["fix"].is_string(), status == "warn", "{check}");
     }
     claude(&home, "2.1.325", &(says(false, "\"authMethod\": \"none\"") + "; exit 1"));
-    let mend = check(&home, "claude")["fix"].as_str().expect("words").to_owned();
-    assert!(mend.contains("sign in") && mend.contains("ANTHROPIC_API_KEY"), "{mend}");
+    let fix = check(&home, "claude")["fix"].as_str().expect("text").to_owned();
+    assert!(fix.contains("sign in") && fix.contains("ANTHROPIC_API_KEY"), "{fix}");
     let text = String::from_utf8(run(&home, &["agents"], &[]).stdout).expect("UTF-8");
     assert!(text.contains("2.1.325 tested, not signed in"), "{text}");
 }
@@ -108,16 +108,16 @@ fn codex_tells_whether_it_is_signed_in() {
     codex(&home, "0.200.0", "echo 'Not logged in' >&2; exit 1");
     assert_eq!(told(&home, "codex")["login"], "notSignedIn");
     let output = run(&home, &["doctor", "--json"], &[]);
-    // It may be driven with a provider of its own, so that this alone is no failure.
+    // Codex can use its own provider, so this alone is not a failure.
     assert_eq!(code(&output), Some(0), "{}", error(&output));
     let checks = answer(&output);
     let check = named(&checks["checks"], "codex");
     assert_eq!(check["status"], "warn");
-    let (message, mend) = (check["message"].as_str(), check["fix"].as_str());
+    let (message, fix) = (check["message"].as_str(), check["fix"].as_str());
     assert!(message.is_some_and(|text| text.contains("newer than tested, not signed in")));
-    let mend = mend.expect("words");
-    assert!(mend.contains("npm install -g @openai/codex@0.166.0"), "{mend}");
-    assert!(mend.contains("`codex login`") && mend.contains("provider"), "{mend}");
+    let fix = fix.expect("text");
+    assert!(fix.contains("npm install -g @openai/codex@0.166.0"), "{fix}");
+    assert!(fix.contains("`codex login`") && fix.contains("provider"), "{fix}");
 }
 
 #[test]
@@ -136,12 +136,12 @@ fn gemini_tells_nothing_but_that_its_variable_is_there_is_seen() {
     assert_eq!(agent["keyVariable"], "GEMINI_API_KEY");
     assert_eq!(fs::read_to_string(asked).expect("it ran"), "--version\n".repeat(3));
     assert_eq!(check(&home, "gemini")["status"], "ok");
-    // What needs no login says nothing of one; neither does what is not here.
+    // An agent that needs no login reports none; neither does one that is not installed.
     assert_eq!(told(&home, "demo")["login"], Value::Null);
     assert_eq!(told(&home, "codex")["login"], Value::Null);
 }
 
-/// Words that a version does not know may be a prompt to it, which somebody pays for.
+/// A version that does not know these arguments may take them as a prompt, which costs money.
 #[test]
 fn a_version_that_may_not_understand_is_not_asked() {
     let home = EngineHome::new();
@@ -153,7 +153,7 @@ fn a_version_that_may_not_understand_is_not_asked() {
     }
 }
 
-/// A program that does not come to an end, or says too much, is ended with all that it started.
+/// A program that hangs or prints too much is killed with everything that it started.
 #[test]
 fn agents_waits_for_no_login_for_ever() {
     let home = EngineHome::new();
@@ -171,8 +171,8 @@ fn agents_waits_for_no_login_for_ever() {
     assert_gone(&name);
 }
 
-/// Waits until no process has this in its command line: a killed one is there until its keeper has seen
-/// it. Pids tell nothing where an agent has its own.
+/// Waits until no process has `name` in its command line. A killed process exists until its keeper reaps
+/// it. Pids prove nothing where an agent has its own pid namespace.
 pub(crate) fn assert_gone(name: &str) {
     let deadline = Instant::now() + Duration::from_secs(10);
     let runs = || {
@@ -181,7 +181,7 @@ pub(crate) fn assert_gone(name: &str) {
         lines.any(|line| String::from_utf8_lossy(&line).contains(name))
     };
     while runs() {
-        assert!(Instant::now() < deadline, "{name} lives on");
+        assert!(Instant::now() < deadline, "{name} still runs");
         std::thread::yield_now();
     }
 }
@@ -199,16 +199,16 @@ fn a_known_problem_is_told_with_what_to_do() {
     let check_of_it = check(&home, "gemini");
     assert_eq!(check_of_it["status"], "warn", "{check_of_it}");
 
-    // With this one no session works.
+    // No session works with this version.
     program(&home, "gemini", "echo 0.39.0");
     let output = run(&home, &["doctor", "--json"], &[]);
     assert_eq!(code(&output), Some(1));
     let checks = answer(&output);
     let check_of_it = named(&checks["checks"], "gemini");
     assert_eq!(check_of_it["status"], "fail", "{check_of_it}");
-    let (message, mend) = (&check_of_it["message"], &check_of_it["fix"]);
+    let (message, fix) = (&check_of_it["message"], &check_of_it["fix"]);
     assert!(message.as_str().is_some_and(|text| text.contains("--skip-trust")), "{message}");
-    assert_eq!(mend, "upgrade it: npm install -g @google/gemini-cli");
+    assert_eq!(fix, "upgrade it: npm install -g @google/gemini-cli");
     let text = String::from_utf8(run(&home, &["agents"], &[]).stdout).expect("UTF-8");
     assert!(
         text.contains("0.39.0 older than tested") && text.contains("known problem: it ends"),

@@ -72,7 +72,7 @@ fn show_tells_what_is_asked_and_how_to_go_on() {
     assert_eq!(shown["requests"][0]["type"], "requestRaised");
     assert_eq!(shown["requests"][0]["toolName"], "Bash");
     assert_eq!(shown["config"]["workingDirectory"], shown["workingDirectory"]);
-    // Which versions it ran with is kept.
+    // The versions that it ran with are stored.
     let listed = &home.json(&["ls", "--json"])["sessions"][0];
     for told in [&shown, listed] {
         assert_eq!(told["gatewayVersion"], env!("CARGO_PKG_VERSION"), "{told}");
@@ -156,7 +156,7 @@ fn wait_tells_what_failed() {
     home.runtime.block_on(hub.shutdown());
 }
 
-/// A session whose process was killed is told to be lost, not waited for forever.
+/// A session whose process was killed is reported as lost, not waited for forever.
 #[test]
 fn wait_sees_that_nobody_runs_the_session_any_more() {
     let home = EngineHome::new();
@@ -175,7 +175,7 @@ fn wait_sees_that_nobody_runs_the_session_any_more() {
     run.wait().expect("it ends");
     let output = waiting.wait_with_output().expect("it ends");
     assert_eq!(code(&output), Some(1));
-    // Lost if it waited before the kill, closed as failed if it came after.
+    // Lost if `wait` started before the kill, closed as failed if it started after.
     let told = error(&output);
     assert!(told.contains("was lost") || told.contains("agentwire ended"), "{told}");
     assert_eq!(home.json(&["ls", "--json"])["sessions"][0]["reason"], "failed");
@@ -191,9 +191,9 @@ fn prune_forgets_what_is_over_and_nothing_else() {
     let conversation = |id: &str| home.data().join("demo").join(format!("{id}.jsonl"));
     assert!(old.iter().all(|id| conversation(id.as_str()).exists()));
 
-    // They are too young.
+    // All sessions are too recent.
     assert_eq!(home.json(&["prune", "--yes", "--json"])["sessions"], json!([]));
-    // Nobody is there to be asked.
+    // There is no terminal to ask on.
     let output = home.run(&["prune", "--older-than", "0s"]);
     assert_eq!(code(&output), Some(2));
     assert!(error(&output).contains("--yes"), "{}", error(&output));

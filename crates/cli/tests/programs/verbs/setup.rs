@@ -10,7 +10,7 @@ use crate::shared::error;
 use crate::verbs::harness::{EngineHome, code};
 use crate::verbs::programs::assert_gone;
 
-/// A program that is no agent.
+/// A shell script in place of an agent's program.
 pub(crate) fn program(home: &EngineHome, name: &str, script: &str) -> PathBuf {
     home.program(name, &format!("#!/bin/sh\n{script}\n"))
 }
@@ -52,7 +52,7 @@ fn agents_tells_where_they_are_and_which_were_tested() {
     let environment = fs::read_to_string(seen).expect("the environment");
     assert!(environment.contains("EXTRA=yes") && environment.contains("HOME="), "{environment}");
     assert!(!environment.contains("AGENTWIRE_"), "{environment}");
-    // Nothing was kept for it.
+    // Nothing was stored.
     assert!(!home.data().exists());
 
     let mut command = home.command(&["agents"]);
@@ -64,7 +64,7 @@ fn agents_tells_where_they_are_and_which_were_tested() {
     );
 }
 
-/// A program that never tells its version is waited for no longer than that, and does not live on.
+/// A program that never prints its version is not waited for beyond the limit, and is killed.
 #[test]
 fn agents_does_not_hang_on_a_program_that_does() {
     let home = EngineHome::new();
@@ -98,10 +98,10 @@ fn doctor_finds_a_sound_place_sound() {
     ] {
         assert_eq!(named(&told["checks"], name)["status"], "ok", "{told:#}");
     }
-    assert!(named(&told["checks"], "claude")["fix"].as_str().expect("words").contains("npm"));
+    assert!(named(&told["checks"], "claude")["fix"].as_str().expect("text").contains("npm"));
     let text = home.told(&["doctor"]);
     assert!(text.contains("✓ demo turn") && text.contains("! claude"), "{text}");
-    // Its turn was nobody's.
+    // The demo turn leaves no session behind.
     assert_eq!(home.json(&["ls", "--json"]), json!({"sessions": []}));
     assert!(!home.data().join("demo").exists());
 }
@@ -124,11 +124,11 @@ fn doctor_tells_what_is_wrong_and_goes_on() {
     assert_eq!((code(&output), &told["ok"]), (Some(1), &json!(false)), "{told:#}");
     let check = |name: &str| named(&told["checks"], name);
     assert_eq!(check("settings")["status"], "fail");
-    let message = check("settings")["message"].as_str().expect("words");
+    let message = check("settings")["message"].as_str().expect("text");
     assert!(message.contains("line 2, column 1") && message.contains("stop_grace"), "{message}");
     assert_eq!(check("data directory")["status"], "warn");
-    assert!(check("data directory")["fix"].as_str().expect("words").starts_with("`chmod 700"));
-    assert!(check("owners")["message"].as_str().expect("words").contains("removed 1 stale lock"));
+    assert!(check("data directory")["fix"].as_str().expect("text").starts_with("`chmod 700"));
+    assert!(check("owners")["message"].as_str().expect("text").contains("removed 1 stale lock"));
     assert_eq!(check("runtime files")["status"], "warn");
     assert_eq!(check("demo turn")["status"], "ok");
     assert!(!lock.exists());
@@ -170,7 +170,7 @@ fn doctor_goes_on_after_a_wrong_variable() {
     let all = said.as_array().expect("a list").iter();
     let fixes: Vec<&Value> =
         all.filter(|check| check["name"] == "settings").map(|check| &check["fix"]).collect();
-    assert!(fixes[0].as_str().expect("words").starts_with("fix the file"), "{said:#}");
+    assert!(fixes[0].as_str().expect("text").starts_with("fix the file"), "{said:#}");
     assert_eq!(fixes[1..], [&json!("fix or unset the variable")], "{said:#}");
     assert_eq!(named(&said, "demo turn")["status"], "ok", "{said:#}");
     let said = checks("", "AGENTWIRE_CLAUDE_BIN", "/nowhere/claude");

@@ -1,4 +1,5 @@
-//! An answer is stored with the client that gave it, and later answers are told who was first.
+//! An answer is stored with the client that gave it, and the reply to a later answer names the first
+//! client.
 
 use serde_json::{Value, json};
 
@@ -40,7 +41,7 @@ fn an_answer_is_kept_with_the_name_of_whoever_gave_it() {
         (&settled["by"], &settled["client"], &settled["reason"]),
         (&json!("client"), &json!("phone"), &json!("no"))
     );
-    // A late answer, by REST, WebSocket or JSON-RPC, is told who was first.
+    // The reply to a late answer, by REST, WebSocket or JSON-RPC, names the first client.
     let late = server.ask_as(&desk, "POST", &place, Some(&allow(&request)));
     assert_eq!((late.status, late.code()), (409, "requestSettled".to_owned()));
     assert_eq!(late.json()["details"]["client"], "phone");
