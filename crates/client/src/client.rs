@@ -196,7 +196,7 @@ impl AgentClient {
         let message = match (fitting.next(), fitting.next()) {
             (Some(found), None) => return Ok(found.id),
             (Some(_), Some(_)) => {
-                format!("several sessions begin with {prefix}; use more of the id")
+                format!("several sessions start with {prefix}; use more of the id")
             }
             (None, _) => {
                 format!("there is no session {prefix}; list sessions with `agentwire ls`")

@@ -161,7 +161,7 @@ fn a_server_that_does_not_answer_is_named() {
 fn a_wrong_token_is_told_and_never_shown() {
     let machines = Machines::new();
     for (token, expected) in [
-        (Some("not-the-token"), "does not accept this token: the token is not known; create one"),
+        (Some("not-the-token"), "does not accept this token: unknown token; create one"),
         (None, "requires a token; set AGENTWIRE_TOKEN or use --token-file"),
         (Some("a\u{7}b"), "invalid characters"),
     ] {
@@ -252,7 +252,7 @@ fn sessions_that_are_not_there_are_named() {
                 assert!(told.contains(&format!("there is no session {missing}")), "{verb}: {told}");
             }
             let told = told("aaaaaaaa-0000");
-            assert!(told.contains("several sessions begin with aaaaaaaa-0000"), "{verb}: {told}");
+            assert!(told.contains("several sessions start with aaaaaaaa-0000"), "{verb}: {told}");
         }
         assert!(machines.told(from, &["logs", ids[1]]).contains("\nover\n"));
     }

@@ -211,7 +211,7 @@ fn a_known_problem_is_told_with_what_to_do() {
     assert_eq!(fix, "upgrade it: npm install -g @google/gemini-cli");
     let text = String::from_utf8(run(&home, &["agents"], &[]).stdout).expect("UTF-8");
     assert!(
-        text.contains("0.39.0 older than tested") && text.contains("known problem: it ends"),
+        text.contains("0.39.0 older than tested") && text.contains("known problem: it exits"),
         "{text}"
     );
 
