@@ -35,7 +35,7 @@ pub mod unified;
 
 use std::sync::LazyLock;
 
-use agentwire_protocol::{AgentType, GatewayError};
+use agentwire_protocol::{AgentType, ErrorCode, GatewayError};
 
 use crate::agent::AgentDialect;
 use crate::json::{Fault, Scanner, Value, repair};
@@ -96,10 +96,12 @@ pub fn named_driver(
     agent: AgentType,
     name: Option<&str>,
 ) -> Result<(&'static str, &'static dyn AgentDialect), GatewayError> {
-    let mut drivers = program(agent).drivers.iter();
-    let found = drivers.find(|(driver, _)| name.is_none_or(|name| name == *driver));
+    let drivers = program(agent).drivers;
+    let found = drivers.iter().find(|(driver, _)| name.is_none_or(|name| name == *driver));
     found.copied().ok_or_else(|| {
-        let what = format!("the driver {}", name.unwrap_or_default());
-        GatewayError::unsupported(agent.as_str(), &what)
+        let (agent, name) = (agent.as_str(), name.unwrap_or_default());
+        let names: Vec<&str> = drivers.iter().map(|(name, _)| *name).collect();
+        let message = format!("{agent} has no driver {name}; use {}", names.join(" or "));
+        GatewayError::new(ErrorCode::Unsupported, message)
     })
 }

@@ -19,7 +19,7 @@ pub(super) fn launch(claude: &Claude, start: &Start<'_>) -> Result<Launch, Gatew
         name,
         &[
             (
-                "sandboxMode readOnly (permissionMode plan comes near)",
+                "sandboxMode readOnly (permissionMode plan is similar)",
                 config.sandbox_mode == Some(SandboxMode::ReadOnly),
             ),
             (
