@@ -11,7 +11,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The page, for browsers */
+        /** The web page */
         get: operations["getPage"];
         put?: never;
         post?: never;
@@ -30,7 +30,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Board: begins a session */
+        /** Board: start a session */
         post: operations["createBoardSession"];
         delete?: never;
         options?: never;
@@ -45,7 +45,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Board: a session */
+        /** Board: show a session */
         get: operations["getBoardSession"];
         put?: never;
         post?: never;
@@ -64,7 +64,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Board: stops a session */
+        /** Board: stop a session */
         post: operations["cancelBoardSession"];
         delete?: never;
         options?: never;
@@ -79,7 +79,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Board: events */
+        /** Board: list events */
         get: operations["listBoardEvents"];
         put?: never;
         post?: never;
@@ -96,7 +96,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** This description, to be read */
+        /** This API description, as a web page */
         get: operations["getDocs"];
         put?: never;
         post?: never;
@@ -113,7 +113,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Whether the server lives */
+        /** Check that the server is up */
         get: operations["health"];
         put?: never;
         post?: never;
@@ -147,7 +147,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What the server counts of itself, for Prometheus */
+        /** The server's metrics, for Prometheus */
         get: operations["getMetrics"];
         put?: never;
         post?: never;
@@ -164,7 +164,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** This description */
+        /** This API description */
         get: operations["getOpenapi"];
         put?: never;
         post?: never;
@@ -181,7 +181,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** How the page looks */
+        /** The style sheet of the web page */
         get: operations["getPageStyle"];
         put?: never;
         post?: never;
@@ -198,7 +198,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What the page runs */
+        /** The script of the web page */
         get: operations["getPageScript"];
         put?: never;
         post?: never;
@@ -232,7 +232,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Which agents are installed */
+        /** List the installed agents */
         get: operations["listAgents"];
         put?: never;
         post?: never;
@@ -249,7 +249,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What agents ask and wait for, over all sessions */
+        /** List the open requests of all sessions */
         get: operations["listRequests"];
         put?: never;
         post?: never;
@@ -266,10 +266,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Sessions, newest first */
+        /** List sessions, newest first */
         get: operations["listSessions"];
         put?: never;
-        /** Begins or resumes a session */
+        /** Start or resume a session */
         post: operations["createSession"];
         delete?: never;
         options?: never;
@@ -284,15 +284,15 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A session */
+        /** Show a session */
         get: operations["getSession"];
         put?: never;
         post?: never;
-        /** Stops a session if it runs, and forgets it */
+        /** Stop a session if it is running, and delete it */
         delete: operations["forgetSession"];
         options?: never;
         head?: never;
-        /** Changes the model or the mode of a session */
+        /** Change the model or the mode of a session */
         patch: operations["configureSession"];
         trace?: never;
     };
@@ -303,7 +303,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Events: a page, or a stream with Accept: text/event-stream */
+        /** Read events: a page, or a stream with Accept: text/event-stream */
         get: operations["listEvents"];
         put?: never;
         post?: never;
@@ -322,7 +322,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Ends a session once its work is done */
+        /** End a session once its work is done */
         post: operations["finishSession"];
         delete?: never;
         options?: never;
@@ -339,7 +339,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Stops the turn; the session stays */
+        /** Stop the turn; the session stays open */
         post: operations["interruptSession"];
         delete?: never;
         options?: never;
@@ -356,7 +356,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Gives a session a prompt */
+        /** Send a prompt to a session */
         post: operations["promptSession"];
         delete?: never;
         options?: never;
@@ -373,7 +373,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Asks a session's agent for something */
+        /** Query a session's agent */
         post: operations["querySession"];
         delete?: never;
         options?: never;
@@ -388,10 +388,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A request that waits for an answer */
+        /** Show an open request */
         get: operations["getRequest"];
         put?: never;
-        /** Answers a request; requestId may be left out */
+        /** Answer a request; requestId may be omitted */
         post: operations["settleRequest"];
         delete?: never;
         options?: never;
@@ -408,7 +408,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Puts files back to what they were at a message */
+        /** Restore files to their state at a message */
         post: operations["rewindSession"];
         delete?: never;
         options?: never;
@@ -425,7 +425,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Ends a session */
+        /** End a session */
         post: operations["stopSession"];
         delete?: never;
         options?: never;
@@ -440,7 +440,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** WebSocket: events, and commands */
+        /** WebSocket: events and commands */
         get: operations["openSession"];
         put?: never;
         post?: never;
@@ -459,7 +459,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Trades the ticket of serve --open for the operator's token */
+        /** Exchange a ticket from serve --open for the operator's token */
         post: operations["signIn"];
         delete?: never;
         options?: never;
@@ -474,7 +474,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** How the server stands */
+        /** Show the status of the server */
         get: operations["getStatus"];
         put?: never;
         post?: never;
@@ -493,7 +493,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** A ticket for one WebSocket of a browser, good for 30 s */
+        /** Create a ticket for one WebSocket of a browser, valid for 30 s */
         post: operations["createTicket"];
         delete?: never;
         options?: never;
@@ -522,62 +522,62 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** @description A kind of subagent. */
+        /** @description A subagent definition. */
         AgentDefinition: {
             /** @description When to use it. */
             description: string;
             /** @description Its model. */
             model?: string;
-            /** @description What it is told. */
+            /** @description Its system prompt. */
             prompt: string;
-            /** @description The tools it has; all, if left out. */
+            /** @description The tools it may use; all if omitted. */
             tools?: string[];
         };
-        /** @description A kind of subagent. */
+        /** @description A subagent definition. */
         AgentDefinitionInput: {
             /** @description When to use it. */
             description: string;
             /** @description Its model. */
             model?: string | null;
-            /** @description What it is told. */
+            /** @description Its system prompt. */
             prompt: string;
-            /** @description The tools it has; all, if left out. */
+            /** @description The tools it may use; all if omitted. */
             tools?: string[] | null;
         };
         /** @description A subagent ended. */
         AgentFinishedEvent: {
-            /** @description `main`, or the id of the tool call that spawned the subagent. */
+            /** @description `main`, or for a subagent the id of the tool call that spawned it. */
             agentId: string;
             /**
              * Format: uint64
-             * @description How long it took, as the agent says.
+             * @description How long it took, as reported by the agent.
              */
             durationMs?: number;
-            /** @description Unique over all sessions. */
+            /** @description Unique across all sessions. */
             id: string;
             /**
-             * @description The agent's own lines that this event carries, in order; absent where an earlier event
-             *     carries the line.
+             * @description The agent's own lines that this event carries, in order; absent if an earlier event carries the
+             *     line.
              */
             native?: components["schemas"]["Native"][];
-            /** @description The agent's own id of the subagent. */
+            /** @description The agent's own id for the subagent. */
             nativeId?: string;
             /** @description How it ended. */
             outcome: components["schemas"]["AgentOutcome"];
-            /** @description The agent that spawned this one, for subagents. */
+            /** @description For subagents, the agent that spawned this one. */
             parentAgentId?: string;
-            /** @description What it answered. */
+            /** @description Its answer. */
             result?: string;
             /**
              * Format: uint64
-             * @description Dense from 1 within the session.
+             * @description Starts at 1 in each session and has no gaps.
              */
             seq: number;
             /** @description The session it belongs to. */
             sessionId: string;
             /**
              * Format: date-time
-             * @description When the gateway had it, RFC 3339 in UTC.
+             * @description When the gateway received it, RFC 3339 in UTC.
              */
             timestamp: string;
             /**
@@ -585,73 +585,73 @@ export interface components {
              * @enum {string}
              */
             type: "agentFinished";
-            /** @description What it used, if the agent tells. */
+            /** @description The tokens it used, if the agent reports them. */
             usage?: components["schemas"]["TokenUsage"];
         };
-        /** @description What an agent says of itself when it is ready. */
+        /** @description What an agent reports about itself when it is ready. */
         AgentInfo: {
-            /** @description Whose account it uses, as it says. */
+            /** @description The account that the agent reports. */
             account?: unknown;
-            /** @description The program's version. */
+            /** @description The version of the agent's program. */
             agentVersion?: string;
-            /** @description The kinds of subagents it has, as it lists them. */
+            /** @description The agent's list of subagent kinds. */
             agents?: unknown;
-            /** @description What it says it can do. */
+            /** @description The capabilities that the agent reports. */
             capabilities?: unknown;
-            /** @description Its commands, as it lists them. */
+            /** @description The agent's list of commands. */
             commands?: unknown;
-            /** @description Its MCP servers, as it lists them. */
+            /** @description The agent's list of MCP servers. */
             mcpServers?: unknown;
-            /** @description The agent's own name of its permission mode. */
+            /** @description The agent's own name for its permission mode. */
             mode?: string;
             /** @description The model in use. */
             model?: string;
-            /** @description The models it offers, as it lists them. */
+            /** @description The agent's list of models. */
             models?: unknown;
-            /** @description The modes it offers, as it lists them. */
+            /** @description The agent's list of modes. */
             modes?: unknown;
-            /** @description The agent's own id of the session, by which it resumes. */
+            /** @description The agent's own session id, which it needs to resume. */
             nativeSessionId?: string;
-            /** @description Its tools, as it lists them. */
+            /** @description The agent's list of tools. */
             tools?: unknown;
-            /** @description Where it works. */
+            /** @description The working directory. */
             workingDirectory?: string;
         };
         /** @description How a subagent ended. */
         AgentOutcome: "completed" | "failed" | "cancelled";
-        /** @description A subagent began. */
+        /** @description A subagent started. */
         AgentSpawnedEvent: {
-            /** @description `main`, or the id of the tool call that spawned the subagent. */
+            /** @description `main`, or for a subagent the id of the tool call that spawned it. */
             agentId: string;
-            /** @description Whether the agent that spawned it goes on meanwhile. */
+            /** @description Whether the agent that spawned it keeps working in the meantime. */
             background?: boolean;
             /** @description What it is for, in a few words. */
             description?: string;
-            /** @description Unique over all sessions. */
+            /** @description Unique across all sessions. */
             id: string;
-            /** @description The kind of subagent, in the agent's word. */
+            /** @description The kind of subagent, as the agent names it. */
             name?: string;
             /**
-             * @description The agent's own lines that this event carries, in order; absent where an earlier event
-             *     carries the line.
+             * @description The agent's own lines that this event carries, in order; absent if an earlier event carries the
+             *     line.
              */
             native?: components["schemas"]["Native"][];
-            /** @description The agent's own id of the subagent. */
+            /** @description The agent's own id for the subagent. */
             nativeId?: string;
-            /** @description The agent that spawned this one, for subagents. */
+            /** @description For subagents, the agent that spawned this one. */
             parentAgentId?: string;
-            /** @description What it was told. */
+            /** @description Its prompt. */
             prompt?: string;
             /**
              * Format: uint64
-             * @description Dense from 1 within the session.
+             * @description Starts at 1 in each session and has no gaps.
              */
             seq: number;
             /** @description The session it belongs to. */
             sessionId: string;
             /**
              * Format: date-time
-             * @description When the gateway had it, RFC 3339 in UTC.
+             * @description When the gateway received it, RFC 3339 in UTC.
              */
             timestamp: string;
             /**
@@ -664,7 +664,7 @@ export interface components {
         AgentType: "claude" | "codex" | "gemini" | "acp" | "demo";
         /** @description When the gateway asks before a tool runs. */
         ApprovalMode: "ask" | "askDangerous" | "autoEdit" | "autoAll";
-        /** @description Read its events from a point on. */
+        /** @description Read the session's events from a given point. */
         AttachCommand: {
             /**
              * Format: uint64
@@ -677,34 +677,34 @@ export interface components {
              * @enum {string}
              */
             command: "attach";
-            /** @description The client's id of the call, given back in the reply. */
+            /** @description The client's id for the call, returned in the reply. */
             id?: unknown;
             /**
-             * @description Which events are shown.
+             * @description Which events to show.
              * @default full
              */
             profile?: components["schemas"]["Profile"];
-            /** @description The session; may be left out where the connection has one. */
+            /** @description The session; may be omitted if the connection has one. */
             sessionId?: string | null;
         };
-        /** @description A session that is attached to. */
+        /** @description A session that the client attached to. */
         Attached: {
-            /** @description Which agent. */
+            /** @description The agent. */
             agentType: components["schemas"]["AgentType"];
-            /** @description The agent's version, as it says. */
+            /** @description The agent's version, as it reports it. */
             agentVersion?: string;
-            /** @description When the gateway asks. */
+            /** @description When the gateway asks for approval. */
             approvalMode?: components["schemas"]["ApprovalMode"];
             /**
              * Format: double
-             * @description What all its turns cost, if the agent says so.
+             * @description Cost of all turns, if the agent reports it.
              */
             costUsd?: number;
-            /** @description When it began, RFC 3339 in UTC. */
+            /** @description When it started, RFC 3339 in UTC. */
             createdAt: string;
-            /** @description The wire over which the agent is driven. */
+            /** @description The driver of the agent. */
             driver?: string;
-            /** @description What went wrong, if something did. */
+            /** @description What went wrong, if anything did. */
             error?: string;
             /** @description The version of agentwire that ran it last. */
             gatewayVersion?: string;
@@ -715,40 +715,40 @@ export interface components {
              * @description The number of its last event.
              */
             lastSeq: number;
-            /** @description How the last of them that is over ended. */
+            /** @description How the last finished turn ended. */
             lastTurn?: components["schemas"]["TurnEnd"];
             /** @description The model in use. */
             model?: string;
-            /** @description The agent's own id of the session, by which it resumes. */
+            /** @description The agent's own session id, which it needs to resume. */
             nativeSessionId?: string;
             /**
              * Format: uint64
-             * @description How many requests wait for an answer.
+             * @description How many requests are waiting for an answer.
              */
             openRequests: number;
-            /** @description How it ended. */
+            /** @description Why it ended. */
             reason?: components["schemas"]["SessionEndReason"];
-            /** @description Whether anything is missing. */
+            /** @description Whether events are missing. */
             resume: components["schemas"]["Resume"];
-            /** @description What it does now. */
+            /** @description The current state. */
             state: components["schemas"]["SessionState"];
-            /** @description The first words of its first prompt, or the title the agent gave it. */
+            /** @description The first words of the first prompt, or the title that the agent gave it. */
             title?: string;
             /**
              * Format: uint64
              * @description How many turns it has had.
              */
             turns: number;
-            /** @description When its last event came. */
+            /** @description When its last event was received. */
             updatedAt: string;
-            /** @description What all its turns used. */
+            /** @description Tokens used by all turns. */
             usage: components["schemas"]["TokenUsage"];
-            /** @description Where it works. */
+            /** @description The working directory. */
             workingDirectory?: string;
         };
-        /** @description Allow or deny. */
+        /** @description Whether the call may run. */
         Behavior: "allow" | "deny";
-        /** @description An event of the board. */
+        /** @description A board event. */
         BoardEvent: {
             /** @description A UUID. */
             id: string;
@@ -758,27 +758,27 @@ export interface components {
             sessionId: components["schemas"]["SessionId"];
             timestamp: string;
             /**
-             * @description What it is, and so what its payload has.
+             * @description The type, which determines the payload.
              * @enum {string}
              */
             type: "plan" | "log" | "diff" | "action" | "toolResult" | "error" | "cancelled";
         };
-        /** @description A page of the board's events. */
+        /** @description A page of board events. */
         BoardEventPage: {
-            /** @description In order. */
+            /** @description The events, in order. */
             events: components["schemas"]["BoardEvent"][];
             /**
              * Format: uint64
-             * @description How many come before them.
+             * @description How many events come before them.
              */
             offset: number;
             /**
              * Format: uint64
-             * @description How many there are.
+             * @description The total number of events.
              */
             total: number;
         };
-        /** @description A session of the board. */
+        /** @description A board session. */
         BoardSession: {
             /** @description A UUID. */
             id: components["schemas"]["SessionId"];
@@ -788,121 +788,118 @@ export interface components {
              */
             state: "running" | "done" | "failed" | "cancelled";
         };
-        /** @description What a session of the board begins with. */
+        /** @description The request for a board session. */
         BoardSessionRequest: {
             /** @description claude, codex, gemini, acp or demo. */
             agentId: components["schemas"]["AgentType"];
             /**
-             * @description A project of the settings, for its directory.
+             * @description A project from the settings; the session works in its directory.
              * @default null
              */
             projectId?: string | null;
-            /** @description What to do. */
+            /** @description The prompt. */
             prompt: string;
         };
-        /** @description What a client says on a line: a command to a session, or to the gateway. */
+        /** @description One line of a client: a command to a session, or an inquiry to the gateway. */
         CommandFrame: components["schemas"]["StartCommand"] | components["schemas"]["AttachCommand"] | components["schemas"]["PromptCommand"] | components["schemas"]["InterruptCommand"] | components["schemas"]["StopCommand"] | components["schemas"]["FinishCommand"] | components["schemas"]["SettleCommand"] | components["schemas"]["ConfigureCommand"] | components["schemas"]["QueryCommand"] | components["schemas"]["RewindCommand"] | components["schemas"]["ListCommand"] | components["schemas"]["ShowCommand"] | components["schemas"]["RequestsCommand"] | components["schemas"]["DetachCommand"];
-        /** @description What to change in a running session. What is left out stays. */
+        /** @description Changes to a running session. Omitted fields stay as they are. */
         Configure: {
-            /** @description When to ask. */
+            /** @description When to ask for approval. */
             approvalMode?: components["schemas"]["ApprovalMode"] | null;
-            /**
-             * @description How many tokens of reasoning a step may take; `null` goes back to what the session was started
-             *     with.
-             */
+            /** @description Limit on reasoning tokens per step; `null` restores the value that the session was started with. */
             maxThinkingTokens?: number | null;
-            /** @description The model; `null` goes back to the one that the session was started with. */
+            /** @description The model; `null` restores the one that the session was started with. */
             model?: string | null;
-            /** @description The agent's own name of a permission mode; wins over `approvalMode`. */
+            /** @description The agent's own name for a permission mode; takes precedence over `approvalMode`. */
             permissionMode?: string | null;
         };
-        /** @description Change the model or the mode. What is left out stays. */
+        /** @description Change the model or the mode. Omitted fields stay as they are. */
         ConfigureCommand: {
-            /** @description When to ask. */
+            /** @description When to ask for approval. */
             approvalMode?: components["schemas"]["ApprovalMode"] | null;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             command: "configure";
-            /** @description The client's id of the call, given back in the reply. */
+            /** @description The client's id for the call, returned in the reply. */
             id?: unknown;
-            /**
-             * @description How many tokens of reasoning a step may take; `null` goes back to what the session was started
-             *     with.
-             */
+            /** @description Limit on reasoning tokens per step; `null` restores the value that the session was started with. */
             maxThinkingTokens?: number | null;
-            /** @description The model; `null` goes back to the one that the session was started with. */
+            /** @description The model; `null` restores the one that the session was started with. */
             model?: string | null;
-            /** @description The agent's own name of a permission mode; wins over `approvalMode`. */
+            /** @description The agent's own name for a permission mode; takes precedence over `approvalMode`. */
             permissionMode?: string | null;
-            /** @description The session; may be left out where the connection has one. */
+            /** @description The session; may be omitted if the connection has one. */
             sessionId?: string | null;
         };
-        /** @description What holds the processes of an agent together. */
+        /** @description How an agent's processes are contained. */
         ContainmentStatus: {
-            /** @description What an agent could undo all the same. */
+            /** @description What an agent could still circumvent. */
             caveat?: string;
             /**
              * @description `namespace`: a pid namespace, in which agentwire's own files are hidden; `keeper`: a process that
-             *     watches over them; `processGroup`: neither.
+             *     watches the agent's processes; `processGroup`: neither.
              */
             kind: string;
-            /** @description Why it is no better one. */
+            /** @description Why a stronger containment is not available. */
             reason?: string;
         };
-        /** @description What happens to a prompt if a turn runs. */
+        /** @description What to do with a prompt if a turn is running. */
         Delivery: "queue" | "steer" | "now";
-        /** @description Show no more events of that session. */
+        /** @description Stop showing events of that session. */
         DetachCommand: {
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             command: "detach";
-            /** @description The client's id of the call, given back in the reply. */
+            /** @description The client's id for the call, returned in the reply. */
             id?: unknown;
-            /** @description Which session. */
+            /** @description The session. */
             sessionId: components["schemas"]["SessionId"];
         };
-        /** @description A command that was done, as a line tells it. */
+        /** @description The reply to a command that succeeded. */
         DoneFrame: {
-            /** @description The command's, if it had one. */
+            /** @description The id of the command, if it had one. */
             id?: unknown;
-            /** @description What it is goes by the command, see `Replies`. */
+            /** @description The type depends on the command, see `Replies`. */
             reply: unknown;
         };
-        /** @description Why a call was refused. Fronts map each code to their own specification's by an exhaustive match. */
+        /**
+         * @description Why a call was refused. Each front maps every code to its own specification's codes with an exhaustive
+         *     match.
+         */
         ErrorCode: "invalidJson" | "invalidMessage" | "unknownMethod" | "unauthorized" | "forbidden" | "sessionNotFound" | "agentUnavailable" | "startFailed" | "agentFailed" | "requestNotFound" | "requestSettled" | "timeout" | "unsupported" | "overloaded" | "storageFull" | "conflict" | "internal";
-        /** @description Something went wrong; by itself it ends neither turn nor session. */
+        /** @description Something went wrong. The error itself ends neither the turn nor the session. */
         ErrorEvent: {
-            /** @description `main`, or the id of the tool call that spawned the subagent. */
+            /** @description `main`, or for a subagent the id of the tool call that spawned it. */
             agentId: string;
-            /** @description The agent's own name of the error, or one of ours. */
+            /** @description The agent's own name for the error, or one of agentwire's. */
             code?: string;
-            /** @description The agent's own data of the error. */
+            /** @description The agent's own data for the error. */
             details?: unknown;
-            /** @description Unique over all sessions. */
+            /** @description Unique across all sessions. */
             id: string;
-            /** @description In words. */
+            /** @description What went wrong. */
             message: string;
             /**
-             * @description The agent's own lines that this event carries, in order; absent where an earlier event
-             *     carries the line.
+             * @description The agent's own lines that this event carries, in order; absent if an earlier event carries the
+             *     line.
              */
             native?: components["schemas"]["Native"][];
-            /** @description The agent that spawned this one, for subagents. */
+            /** @description For subagents, the agent that spawned this one. */
             parentAgentId?: string;
             /**
              * Format: uint64
-             * @description Dense from 1 within the session.
+             * @description Starts at 1 in each session and has no gaps.
              */
             seq: number;
             /** @description The session it belongs to. */
             sessionId: string;
             /**
              * Format: date-time
-             * @description When the gateway had it, RFC 3339 in UTC.
+             * @description When the gateway received it, RFC 3339 in UTC.
              */
             timestamp: string;
             /**
@@ -910,74 +907,74 @@ export interface components {
              * @enum {string}
              */
             type: "error";
-            /** @description Whether the agent tries again by itself. */
+            /** @description Whether the agent retries on its own. */
             willRetry?: boolean;
         };
-        /** @description A command that was refused, and changed nothing; or, without an `id`, what happened to the wire. */
+        /** @description A command that was refused and changed nothing; or, without an `id`, a problem with the connection. */
         ErrorFrame: {
-            /** @description Why. */
+            /** @description Why it was refused. */
             error: components["schemas"]["GatewayError"];
-            /** @description The command's, if it had one. */
+            /** @description The id of the command, if it had one. */
             id?: unknown;
         };
-        /** @description One entry of a session's log. It never changes once it is numbered. */
+        /** @description One entry in a session's log. It never changes once it has a number. */
         Event: components["schemas"]["SessionStartedEvent"] | components["schemas"]["SessionEndedEvent"] | components["schemas"]["TurnStartedEvent"] | components["schemas"]["TurnCompletedEvent"] | components["schemas"]["TurnFailedEvent"] | components["schemas"]["TextChunkEvent"] | components["schemas"]["ToolStartedEvent"] | components["schemas"]["ToolProgressEvent"] | components["schemas"]["ToolCompletedEvent"] | components["schemas"]["ToolFailedEvent"] | components["schemas"]["FileChangedEvent"] | components["schemas"]["ErrorEvent"] | components["schemas"]["ThinkingChunkEvent"] | components["schemas"]["PlanUpdatedEvent"] | components["schemas"]["AgentSpawnedEvent"] | components["schemas"]["AgentFinishedEvent"] | components["schemas"]["RequestRaisedEvent"] | components["schemas"]["RequestSettledEvent"] | components["schemas"]["StatusChangedEvent"] | components["schemas"]["UsageReportedEvent"] | components["schemas"]["OtherEvent"];
-        /** @description Some events of a session, and how it stands. */
+        /** @description A page of a session's events. */
         EventPage: {
-            /** @description Nothing more will come. */
+            /** @description The session has ended and no more events will come. */
             ended: boolean;
-            /** @description In order. */
+            /** @description The events, in order. */
             events: components["schemas"]["Event"][];
             /**
              * Format: uint64
-             * @description The number of the last event.
+             * @description The number of the last event in the log.
              */
             last: number;
             /**
              * Format: uint64
-             * @description The `after` of the next page.
+             * @description The value of `after` for the next page.
              */
             next: number;
-            /** @description `exact`, or what is missing. */
+            /** @description `exact`, or the events that are missing. */
             resume: unknown;
         };
         /** @description What happened to a file. */
         FileChangeType: "created" | "modified" | "deleted";
         /** @description A file was changed. */
         FileChangedEvent: {
-            /** @description The text after. */
+            /** @description The text after the change. */
             after?: string;
-            /** @description `main`, or the id of the tool call that spawned the subagent. */
+            /** @description `main`, or for a subagent the id of the tool call that spawned it. */
             agentId: string;
-            /** @description The text before. */
+            /** @description The text before the change. */
             before?: string;
             /** @description What happened to it. */
             changeType: components["schemas"]["FileChangeType"];
-            /** @description A unified diff, where the agent's data allow one. */
+            /** @description A unified diff, if the agent's data allow one. */
             diff?: string;
-            /** @description Which file, as the agent names it. */
+            /** @description The path, as the agent names it. */
             filePath: string;
-            /** @description Unique over all sessions. */
+            /** @description Unique across all sessions. */
             id: string;
-            /** @description Where it was moved to. */
+            /** @description The new path, if the file was moved. */
             movedTo?: string;
             /**
-             * @description The agent's own lines that this event carries, in order; absent where an earlier event
-             *     carries the line.
+             * @description The agent's own lines that this event carries, in order; absent if an earlier event carries the
+             *     line.
              */
             native?: components["schemas"]["Native"][];
-            /** @description The agent that spawned this one, for subagents. */
+            /** @description For subagents, the agent that spawned this one. */
             parentAgentId?: string;
             /**
              * Format: uint64
-             * @description Dense from 1 within the session.
+             * @description Starts at 1 in each session and has no gaps.
              */
             seq: number;
             /** @description The session it belongs to. */
             sessionId: string;
             /**
              * Format: date-time
-             * @description When the gateway had it, RFC 3339 in UTC.
+             * @description When the gateway received it, RFC 3339 in UTC.
              */
             timestamp: string;
             /** @description The tool call that changed it. */
@@ -995,67 +992,67 @@ export interface components {
              * @enum {string}
              */
             command: "finish";
-            /** @description The client's id of the call, given back in the reply. */
+            /** @description The client's id for the call, returned in the reply. */
             id?: unknown;
-            /** @description The session; may be left out where the connection has one. */
+            /** @description The session; may be omitted if the connection has one. */
             sessionId?: string | null;
         };
-        /** @description A refused call: what kind of refusal, in words, and anything that helps a program. */
+        /** @description A refused call: the kind of error, a message for people, and details for programs. */
         GatewayError: {
             /** @description The kind of error. */
             code: components["schemas"]["ErrorCode"];
-            /** @description Anything more, for programs. */
+            /** @description Further details, for programs. */
             details?: unknown;
-            /** @description In words, and what to do next where that can be said. */
+            /** @description What happened and, where possible, what to do next. */
             message: string;
         };
         /** @description When a hook is called. */
         HookMatcher: {
-            /** @description The client's ids of what is called, one call each; one of ours if there is none. */
+            /** @description The client's ids of the callbacks, one call each. If there are none, agentwire uses its own id. */
             hookCallbackIds?: string[];
-            /** @description A pattern of tool names, such as `Write|Edit`. */
+            /** @description A pattern for tool names, such as `Write|Edit`. */
             matcher?: string;
-            /** @description What happens if the hook itself fails: `block`, or nothing. */
+            /** @description What to do if the hook itself fails: `block`, or nothing. */
             onFailure?: string;
             /**
              * Format: uint32
-             * @description How many seconds the agent waits for the answer.
+             * @description How many seconds the agent waits for an answer.
              */
             timeout?: number;
         };
         /** @description When a hook is called. */
         HookMatcherInput: {
-            /** @description The client's ids of what is called, one call each; one of ours if there is none. */
+            /** @description The client's ids of the callbacks, one call each. If there are none, agentwire uses its own id. */
             hookCallbackIds?: string[];
-            /** @description A pattern of tool names, such as `Write|Edit`. */
+            /** @description A pattern for tool names, such as `Write|Edit`. */
             matcher?: string | null;
-            /** @description What happens if the hook itself fails: `block`, or nothing. */
+            /** @description What to do if the hook itself fails: `block`, or nothing. */
             onFailure?: string | null;
             /**
              * Format: uint32
-             * @description How many seconds the agent waits for the answer.
+             * @description How many seconds the agent waits for an answer.
              */
             timeout?: number | null;
         };
-        /** @description An image in base64. */
+        /** @description An image, encoded in base64. */
         Image: {
-            /** @description The bytes in base64. */
+            /** @description The image data, in base64. */
             data: string;
-            /** @description Such as `image/png`. */
+            /** @description The media type, such as `image/png`. */
             mediaType: string;
         };
-        /** @description What becomes of the prompts that wait when a turn is stopped. */
+        /** @description What to do with queued prompts when a turn is interrupted. */
         Interrupt: {
             /**
-             * @description Prompts that wait are given up too; else they stay.
+             * @description Also cancel the queued prompts; otherwise they stay queued.
              * @default false
              */
             cancelQueued?: boolean;
         };
-        /** @description Stop working on it; the session stays. */
+        /** @description Stop the current turn; the session stays open. */
         InterruptCommand: {
             /**
-             * @description Prompts that wait are given up too; else they stay.
+             * @description Also cancel the queued prompts; otherwise they stay queued.
              * @default false
              */
             cancelQueued?: boolean;
@@ -1064,22 +1061,22 @@ export interface components {
              * @enum {string}
              */
             command: "interrupt";
-            /** @description The client's id of the call, given back in the reply. */
+            /** @description The client's id for the call, returned in the reply. */
             id?: unknown;
-            /** @description The session; may be left out where the connection has one. */
+            /** @description The session; may be omitted if the connection has one. */
             sessionId?: string | null;
         };
-        /** @description A turn that was stopped. */
+        /** @description An interrupted turn. */
         InterruptResult: {
-            /** @description With `cancelQueued`: those that were given up. */
+            /** @description With `cancelQueued`: the `messageId`s of the cancelled prompts. */
             cancelled?: string[];
-            /** @description The prompts that wait all the same, by the ids under which they were taken. */
+            /** @description The `messageId`s of the prompts that are still queued. */
             stillQueued: string[];
         };
-        /** @description Sessions, newest first. */
+        /** @description List sessions, newest first. */
         ListCommand: {
             /**
-             * @description The `next` of the page before.
+             * @description The `next` of the previous page.
              * @default null
              */
             after?: components["schemas"]["SessionId"] | null;
@@ -1088,176 +1085,179 @@ export interface components {
              * @enum {string}
              */
             command: "list";
-            /** @description The client's id of the call, given back in the reply. */
+            /** @description The client's id for the call, returned in the reply. */
             id?: unknown;
             /**
              * Format: uint
-             * @description At most so many; 50, unless it is said.
+             * @description The maximum page size; 50 by default.
              * @default null
              */
             limit?: number | null;
             /**
-             * @description Only those that are not over.
+             * @description Only sessions that have not ended.
              * @default false
              */
             live?: boolean;
         };
-        /** @description An MCP server: a command to run, or an address. */
+        /** @description An MCP server: a command to run, or a URL. */
         McpServer: {
-            /** @description Its arguments. */
+            /** @description The program's arguments. */
             args?: string[];
-            /** @description The program. */
+            /** @description The program to run. */
             command?: string;
-            /** @description Its environment. */
+            /** @description The program's environment variables. */
             env?: {
                 [key: string]: string;
             };
-            /** @description Headers to send there. */
+            /** @description Headers to send to the URL. */
             headers?: {
                 [key: string]: string;
             };
-            /** @description `stdio` (the default), `sse`, `http`, or `sdk` for one that the client hosts. */
+            /** @description `stdio` (the default), `sse`, `http`, or `sdk` for a server that the client hosts. */
             type?: string;
-            /** @description The address. */
+            /** @description The server's URL. */
             url?: string;
         };
-        /** @description An MCP server: a command to run, or an address. */
+        /** @description An MCP server: a command to run, or a URL. */
         McpServerInput: {
-            /** @description Its arguments. */
+            /** @description The program's arguments. */
             args?: string[];
-            /** @description The program. */
+            /** @description The program to run. */
             command?: string | null;
-            /** @description Its environment. */
+            /** @description The program's environment variables. */
             env?: {
                 [key: string]: string;
             };
-            /** @description Headers to send there. */
+            /** @description Headers to send to the URL. */
             headers?: {
                 [key: string]: string;
             };
-            /** @description `stdio` (the default), `sse`, `http`, or `sdk` for one that the client hosts. */
+            /** @description `stdio` (the default), `sse`, `http`, or `sdk` for a server that the client hosts. */
             type?: string | null;
-            /** @description The address. */
+            /** @description The server's URL. */
             url?: string | null;
         };
-        /** @description What one model used in a turn. */
+        /** @description The usage of one model in a turn. */
         ModelUsage: {
             /**
              * Format: double
-             * @description What it cost, if the agent says so.
+             * @description The cost, if the agent reports it.
              */
             costUsd?: number;
-            /** @description Which model. */
+            /** @description The model. */
             model: string;
             /** @description Its tokens. */
             usage: components["schemas"]["TokenUsage"];
         };
         /** @description One line of an agent, byte for byte. */
         Native: {
-            /** @description The exact bytes, when they are not UTF-8, or are long and mostly need escapes. */
+            /** @description The exact bytes, if they are not UTF-8, or are long and mostly need escapes. */
             base64?: string;
-            /** @description The wire it speaks. */
+            /** @description The dialect of the line. */
             dialect: string;
-            /** @description The exact text, embedded, when any strict JSON parser takes it. */
+            /** @description The exact text, embedded, if any strict JSON parser accepts it. */
             json?: unknown;
             stream: components["schemas"]["Stream"];
-            /** @description The exact text, when it is UTF-8 but not such JSON. */
+            /** @description The exact text, if it is UTF-8 but not such JSON. */
             text?: string;
-            /** @description There was no line end after it. */
+            /** @description The output ended without a line end after this line. */
             unterminated?: boolean;
         } & (unknown | unknown | unknown);
-        /** @description `{}`: there is nothing to say. */
+        /** @description An empty reply, `{}`. */
         Nothing: Record<string, never>;
-        /** @description What happens at a limit. */
+        /** @description What to do when a limit is reached. */
         OnLimit: "ask" | "fail";
-        /** @description What an agent asks and waits for, as it was asked. */
+        /** @description An open request, as it was raised. */
         OpenRequest: {
-            /** @description The agent within it that asks. */
+            /** @description The agent within the session that raised it. */
             agentId: string;
             /**
-             * @description An allow holds for this call alone: with `remember` it is the same. Nothing of it could be kept
-             *     that allows exactly what is shown, or the agent warns of it.
+             * @description An allow applies to this call only, even with `remember`: either no rule could allow exactly what is
+             *     shown, or the agent warns about the call.
              */
             allowIsOnce?: boolean;
-            /** @description The path that made the agent ask. */
+            /** @description The path that caused the request. */
             blockedPath?: string;
-            /** @description Of a hook, the client's id of what is called. */
+            /** @description For a hook, the client's id of the callback. */
             callbackId?: string;
-            /** @description What it wants to run with; of a hook or an MCP message, the message. */
+            /** @description The input of the tool. For a hook or an MCP message, the message. */
             input?: unknown;
-            /** @description SHA-256 of the exact text of `input`, in hex: an answer that names it binds to what was shown. */
+            /**
+             * @description SHA-256 of the exact text of `input`, in hex. An answer that names it applies only to the input that
+             *     was shown.
+             */
             inputDigest: string;
             /**
-             * @description The agent runs the call with the input that is shown, or not at all: an allow with `updatedInput` is
+             * @description The agent runs the call with the input that is shown, or not at all. An allow with `updatedInput` is
              *     refused.
              */
             inputIsFixed?: boolean;
-            /** @description What is asked. */
+            /** @description The kind of request. */
             kind: components["schemas"]["RequestKind"];
-            /** @description Why it is asked, in words. */
+            /** @description Why the agent asks. */
             message?: string;
-            /** @description The hook's event, or the MCP server, or the native method. */
+            /** @description The hook event, the MCP server, or the native method. */
             name?: string;
-            /** @description The answers the agent offers, where it names them. */
+            /** @description The answers that the agent offers, if it names them. */
             options?: components["schemas"]["RequestOption"][];
-            /** @description The agent that spawned that one. */
+            /** @description The agent that spawned that agent. */
             parentAgentId?: string;
-            /** @description What to ask the user. */
+            /** @description The questions for the user. */
             questions?: components["schemas"]["Question"][];
-            /** @description When it was asked. */
+            /** @description When it was raised. */
             raisedAt: string;
-            /** @description By which it is settled. */
+            /** @description The id to settle it with. */
             requestId: string;
             /** @description The JSON Schema that the answer must follow. */
             schema?: unknown;
             /**
              * Format: uint64
-             * @description The number of the event that tells it.
+             * @description The number of the event that raised it.
              */
             seq: number;
-            /** @description The session that asks. */
+            /** @description The session of the request. */
             sessionId: components["schemas"]["SessionId"];
-            /** @description Always `open`: one that is settled is not told. */
+            /** @description Always `open`; settled requests are not listed. */
             state: components["schemas"]["RequestState"];
             /** @description Rules that "always allow" could add, as the agent proposes them. */
             suggestions?: unknown;
-            /** @description A line to show. */
+            /** @description A title to show. */
             title?: string;
             /** @description The tool that wants to run. */
             toolName?: string;
             /** @description The tool call. */
             toolUseId?: string;
             /**
-             * @description What the agent itself warns of. No mode and no rule with a pattern allows such a call unasked,
-             *     but `autoAll`.
+             * @description A warning from the agent itself. No mode except `autoAll`, and no rule with a pattern, allows such a
+             *     call without asking.
              */
             warning?: string;
         };
-        /** @description A line that says nothing a unified event could carry, kept in `native`. */
+        /** @description A line that no other event type can represent; it is in `native`. */
         OtherEvent: {
-            /** @description `main`, or the id of the tool call that spawned the subagent. */
+            /** @description `main`, or for a subagent the id of the tool call that spawned it. */
             agentId: string;
-            /** @description Unique over all sessions. */
+            /** @description Unique across all sessions. */
             id: string;
-            /** @description The agent's own name of the message, where it has one. */
+            /** @description The agent's own name for the message, if it has one. */
             name?: string;
             /**
-             * @description The agent's own lines that this event carries, in order; absent where an earlier event
-             *     carries the line.
+             * @description The agent's own lines that this event carries, in order; absent if an earlier event carries the
+             *     line.
              */
             native?: components["schemas"]["Native"][];
-            /** @description The agent that spawned this one, for subagents. */
+            /** @description For subagents, the agent that spawned this one. */
             parentAgentId?: string;
             /**
              * Format: uint64
-             * @description Dense from 1 within the session.
+             * @description Starts at 1 in each session and has no gaps.
              */
             seq: number;
             /** @description The session it belongs to. */
             sessionId: string;
             /**
              * Format: date-time
-             * @description When the gateway had it, RFC 3339 in UTC.
+             * @description When the gateway received it, RFC 3339 in UTC.
              */
             timestamp: string;
             /**
@@ -1266,54 +1266,54 @@ export interface components {
              */
             type: "other";
         };
-        /** @description What form the answer must have. */
+        /** @description The required format of the answer. */
         OutputFormat: {
-            /** @description The schema. */
+            /** @description The JSON Schema. */
             schema: unknown;
             /** @description Always `json_schema`. */
             type: string;
         };
         /** @description One step of a plan. */
         PlanEntry: {
-            /** @description What is to be done. */
+            /** @description What to do. */
             content: string;
-            /** @description How it matters, in the agent's word. */
+            /** @description The priority, as the agent names it. */
             priority?: string;
-            /** @description How far it is. */
+            /** @description The state of the step. */
             status: components["schemas"]["PlanStatus"];
         };
-        /** @description How far a step is. */
+        /** @description The state of a step. */
         PlanStatus: "pending" | "inProgress" | "completed" | "cancelled";
-        /** @description The agent's plan or to-do list, whole. */
+        /** @description The agent's complete plan or to-do list. */
         PlanUpdatedEvent: {
-            /** @description `main`, or the id of the tool call that spawned the subagent. */
+            /** @description `main`, or for a subagent the id of the tool call that spawned it. */
             agentId: string;
             /**
-             * @description The steps in order.
+             * @description The steps, in order.
              * @default []
              */
             entries: components["schemas"]["PlanEntry"][];
-            /** @description The plan in words, where it has no steps or more than steps. */
+            /** @description The plan as text, if it has no steps or more than steps. */
             explanation?: string;
-            /** @description Unique over all sessions. */
+            /** @description Unique across all sessions. */
             id: string;
             /**
-             * @description The agent's own lines that this event carries, in order; absent where an earlier event
-             *     carries the line.
+             * @description The agent's own lines that this event carries, in order; absent if an earlier event carries the
+             *     line.
              */
             native?: components["schemas"]["Native"][];
-            /** @description The agent that spawned this one, for subagents. */
+            /** @description For subagents, the agent that spawned this one. */
             parentAgentId?: string;
             /**
              * Format: uint64
-             * @description Dense from 1 within the session.
+             * @description Starts at 1 in each session and has no gaps.
              */
             seq: number;
             /** @description The session it belongs to. */
             sessionId: string;
             /**
              * Format: date-time
-             * @description When the gateway had it, RFC 3339 in UTC.
+             * @description When the gateway received it, RFC 3339 in UTC.
              */
             timestamp: string;
             /**
@@ -1332,72 +1332,72 @@ export interface components {
         };
         /** @description How much of a log a reader sees. */
         Profile: "core" | "full";
-        /** @description A prompt: text, and images beside it. */
+        /** @description A prompt: text, optionally with images. */
         Prompt: {
-            /** @description The message whole, as Claude's content blocks, where it is more than text and images. */
+            /** @description The whole message as Claude's content blocks, if it has more than text and images. */
             content?: unknown;
-            /** @description What happens if a turn runs. */
+            /** @description What to do if a turn is running. */
             delivery?: components["schemas"]["Delivery"] | null;
             /** @description Images. */
             images?: components["schemas"]["Image"][];
-            /** @description The client's id of the message, a UUID; sent twice, it counts once. */
+            /** @description The client's id for the message, a UUID. A message sent twice counts once. */
             messageId?: string | null;
             /**
-             * @description Further fields of Claude's user message, in its own words: an object. To other agents they are
-             *     hints, but for `shouldQuery: false`, which is refused.
+             * @description Further fields of Claude's user message, in Claude's format: an object. Other agents treat them as
+             *     hints, except `shouldQuery: false`, which is refused.
              */
             native?: unknown;
             /** @description The text. */
             prompt: string;
         };
-        /** @description Work on this. */
+        /** @description Send a prompt. */
         PromptCommand: {
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             command: "prompt";
-            /** @description The message whole, as Claude's content blocks, where it is more than text and images. */
+            /** @description The whole message as Claude's content blocks, if it has more than text and images. */
             content?: unknown;
-            /** @description What happens if a turn runs. */
+            /** @description What to do if a turn is running. */
             delivery?: components["schemas"]["Delivery"] | null;
-            /** @description The client's id of the call, given back in the reply. */
+            /** @description The client's id for the call, returned in the reply. */
             id?: unknown;
             /** @description Images. */
             images?: components["schemas"]["Image"][];
-            /** @description The client's id of the message, a UUID; sent twice, it counts once. */
+            /** @description The client's id for the message, a UUID. A message sent twice counts once. */
             messageId?: string | null;
             /**
-             * @description Further fields of Claude's user message, in its own words: an object. To other agents they are
-             *     hints, but for `shouldQuery: false`, which is refused.
+             * @description Further fields of Claude's user message, in Claude's format: an object. Other agents treat them as
+             *     hints, except `shouldQuery: false`, which is refused.
              */
             native?: unknown;
             /** @description The text. */
             prompt: string;
-            /** @description The session; may be left out where the connection has one. */
+            /** @description The session; may be omitted if the connection has one. */
             sessionId?: string | null;
         };
-        /** @description A prompt that was taken. */
+        /** @description An accepted prompt. */
         PromptResult: {
-            /** @description Under which it was taken; the turn that works on it names it. */
+            /** @description The id of the prompt; the turn that works on it names it. */
             messageId: string;
-            /** @description It was taken before. */
+            /** @description The prompt was already accepted before. */
             repeated?: boolean;
         };
-        /** @description What to ask an agent for. */
+        /** @description A query to the agent. */
         Query: {
             /**
-             * @description With which arguments.
+             * @description The arguments.
              * @default []
              */
             args?: unknown[];
-            /** @description What, such as `supportedModels`. */
+            /** @description The method, such as `supportedModels`. */
             method: string;
         };
         /** @description Ask the agent for something. */
         QueryCommand: {
             /**
-             * @description With which arguments.
+             * @description The arguments.
              * @default []
              */
             args?: unknown[];
@@ -1406,134 +1406,137 @@ export interface components {
              * @enum {string}
              */
             command: "query";
-            /** @description The client's id of the call, given back in the reply. */
+            /** @description The client's id for the call, returned in the reply. */
             id?: unknown;
-            /** @description What, such as `supportedModels`. */
+            /** @description The method, such as `supportedModels`. */
             method: string;
-            /** @description The session; may be left out where the connection has one. */
+            /** @description The session; may be omitted if the connection has one. */
             sessionId?: string | null;
         };
-        /** @description What the agent says. */
+        /** @description The agent's answer to a query. */
         QueryResult: {
-            /** @description As the agent has it. */
+            /** @description The result as the agent has it. */
             result: unknown;
         };
         /** @description A question to the user. */
         Question: {
-            /** @description In a word or two. */
+            /** @description A title of one or two words. */
             header?: string;
             /** @description The key of its answer. */
             id?: string;
             /** @description Whether the answer must not be shown. */
             isSecret?: boolean;
-            /** @description Whether several may be chosen. */
+            /** @description Whether several answers may be chosen. */
             multiSelect?: boolean;
-            /** @description The answers to choose from; free text is an answer too. */
+            /** @description The answers to choose from; free text is also allowed. */
             options?: components["schemas"]["QuestionOption"][];
-            /** @description In words; the key of its answer, unless it has an `id`. */
+            /** @description The question text; also the key of its answer, unless it has an `id`. */
             question: string;
         };
-        /** @description One answer to choose. */
+        /** @description One answer to choose from. */
         QuestionOption: {
-            /** @description What it means. */
+            /** @description What the choice means. */
             description?: string;
-            /** @description What is chosen. */
+            /** @description The value to choose. */
             label: string;
         };
-        /** @description For how long an answer holds. */
+        /** @description How long an answer applies. */
         Remember: "once" | "session";
-        /** @description What is replied, by the command. */
+        /** @description The replies by command. */
         Replies: {
             attach: components["schemas"]["Attached"];
-            /** @description What the agent says. */
+            /** @description The agent's reply. */
             configure: unknown;
             detach: components["schemas"]["Nothing"];
             finish: components["schemas"]["Nothing"];
             interrupt: components["schemas"]["InterruptResult"];
             list: components["schemas"]["SessionList"];
             prompt: components["schemas"]["PromptResult"];
-            /** @description What the agent says. */
+            /** @description The agent's reply. */
             query: unknown;
             requests: components["schemas"]["RequestList"];
-            /** @description What the agent says. */
+            /** @description The agent's reply. */
             rewind: unknown;
             settle: components["schemas"]["Nothing"];
             show: components["schemas"]["SessionDetails"];
             start: components["schemas"]["SessionSummary"];
             stop: components["schemas"]["Nothing"];
         };
-        /** @description What a line says of a command. */
+        /** @description The reply to a command. */
         ReplyFrame: components["schemas"]["DoneFrame"] | components["schemas"]["ErrorFrame"];
-        /** @description One request that an agent raised; unique within its session. */
+        /** @description The id of a request that an agent raised; unique within its session. */
         RequestId: string;
-        /** @description What is asked. */
+        /** @description The kind of a request. */
         RequestKind: "permission" | "question" | "hook" | "mcp" | "other";
-        /** @description What waits for an answer, oldest first. */
+        /** @description Open requests, oldest first. */
         RequestList: {
             /** @description The requests. */
             requests: components["schemas"]["OpenRequest"][];
         };
-        /** @description One answer that the agent offers to a permission request. */
+        /** @description One answer that the agent offers for a permission request. */
         RequestOption: {
-            /** @description The agent's id of it. */
+            /** @description The agent's id for the answer. */
             id: string;
             /** @description What it does. */
             kind: components["schemas"]["RequestOptionKind"];
-            /** @description What to show. */
+            /** @description The text to show. */
             label: string;
         };
         /** @description What an offered answer does. */
         RequestOptionKind: "allowOnce" | "allowAlways" | "rejectOnce" | "rejectAlways" | "unknown";
         /** @description How a request ended. */
         RequestOutcome: "allowed" | "denied" | "answered" | "withdrawn" | "resolved";
-        /** @description The agent asks and waits. */
+        /** @description The agent asks something and waits for the answer. */
         RequestRaisedEvent: {
-            /** @description `main`, or the id of the tool call that spawned the subagent. */
+            /** @description `main`, or for a subagent the id of the tool call that spawned it. */
             agentId: string;
             /**
-             * @description An allow holds for this call alone: with `remember` it is the same. Nothing of it could be kept
-             *     that allows exactly what is shown, or the agent warns of it.
+             * @description An allow applies to this call only, even with `remember`: either no rule could allow exactly what is
+             *     shown, or the agent warns about the call.
              */
             allowIsOnce?: boolean;
-            /** @description The path that made the agent ask. */
+            /** @description The path that caused the request. */
             blockedPath?: string;
-            /** @description Of a hook, the client's id of what is called. */
+            /** @description For a hook, the client's id of the callback. */
             callbackId?: string;
-            /** @description Unique over all sessions. */
+            /** @description Unique across all sessions. */
             id: string;
-            /** @description What it wants to run with; of a hook or an MCP message, the message. */
+            /** @description The input of the tool. For a hook or an MCP message, the message. */
             input?: unknown;
-            /** @description SHA-256 of the exact text of `input`, in hex: an answer that names it binds to what was shown. */
+            /**
+             * @description SHA-256 of the exact text of `input`, in hex. An answer that names it applies only to the input that
+             *     was shown.
+             */
             inputDigest: string;
             /**
-             * @description The agent runs the call with the input that is shown, or not at all: an allow with `updatedInput` is
+             * @description The agent runs the call with the input that is shown, or not at all. An allow with `updatedInput` is
              *     refused.
              */
             inputIsFixed?: boolean;
-            /** @description What is asked. */
+            /** @description The kind of request. */
             kind: components["schemas"]["RequestKind"];
-            /** @description Why it is asked, in words. */
+            /** @description Why the agent asks. */
             message?: string;
-            /** @description The hook's event, or the MCP server, or the native method. */
+            /** @description The hook event, the MCP server, or the native method. */
             name?: string;
             /**
-             * @description The agent's own lines that this event carries, in order; absent where an earlier event
-             *     carries the line.
+             * @description The agent's own lines that this event carries, in order; absent if an earlier event carries the
+             *     line.
              */
             native?: components["schemas"]["Native"][];
-            /** @description The answers the agent offers, where it names them. */
+            /** @description The answers that the agent offers, if it names them. */
             options?: components["schemas"]["RequestOption"][];
-            /** @description The agent that spawned this one, for subagents. */
+            /** @description For subagents, the agent that spawned this one. */
             parentAgentId?: string;
-            /** @description What to ask the user. */
+            /** @description The questions for the user. */
             questions?: components["schemas"]["Question"][];
-            /** @description By which it is settled. */
+            /** @description The id to settle it with. */
             requestId: string;
             /** @description The JSON Schema that the answer must follow. */
             schema?: unknown;
             /**
              * Format: uint64
-             * @description Dense from 1 within the session.
+             * @description Starts at 1 in each session and has no gaps.
              */
             seq: number;
             /** @description The session it belongs to. */
@@ -1542,10 +1545,10 @@ export interface components {
             suggestions?: unknown;
             /**
              * Format: date-time
-             * @description When the gateway had it, RFC 3339 in UTC.
+             * @description When the gateway received it, RFC 3339 in UTC.
              */
             timestamp: string;
-            /** @description A line to show. */
+            /** @description A title to show. */
             title?: string;
             /** @description The tool that wants to run. */
             toolName?: string;
@@ -1557,44 +1560,44 @@ export interface components {
              */
             type: "requestRaised";
             /**
-             * @description What the agent itself warns of. No mode and no rule with a pattern allows such a call unasked,
-             *     but `autoAll`.
+             * @description A warning from the agent itself. No mode except `autoAll`, and no rule with a pattern, allows such a
+             *     call without asking.
              */
             warning?: string;
         };
-        /** @description What the agent asked was answered or withdrawn. */
+        /** @description A request was answered or withdrawn. */
         RequestSettledEvent: {
-            /** @description `main`, or the id of the tool call that spawned the subagent. */
+            /** @description `main`, or for a subagent the id of the tool call that spawned it. */
             agentId: string;
-            /** @description By whom. */
+            /** @description Who settled it. */
             by: components["schemas"]["SettledBy"];
-            /** @description Which client of a server answered: the name of its token. */
+            /** @description The client of a server that answered: the name of its token. */
             client?: string;
-            /** @description Unique over all sessions. */
+            /** @description Unique across all sessions. */
             id: string;
             /**
-             * @description The agent's own lines that this event carries, in order; absent where an earlier event
-             *     carries the line.
+             * @description The agent's own lines that this event carries, in order; absent if an earlier event carries the
+             *     line.
              */
             native?: components["schemas"]["Native"][];
             /** @description How it ended. */
             outcome: components["schemas"]["RequestOutcome"];
-            /** @description The agent that spawned this one, for subagents. */
+            /** @description For subagents, the agent that spawned this one. */
             parentAgentId?: string;
-            /** @description Why, in words. */
+            /** @description The reason, as text. */
             reason?: string;
-            /** @description Which request. */
+            /** @description The request. */
             requestId: string;
             /**
              * Format: uint64
-             * @description Dense from 1 within the session.
+             * @description Starts at 1 in each session and has no gaps.
              */
             seq: number;
             /** @description The session it belongs to. */
             sessionId: string;
             /**
              * Format: date-time
-             * @description When the gateway had it, RFC 3339 in UTC.
+             * @description When the gateway received it, RFC 3339 in UTC.
              */
             timestamp: string;
             /**
@@ -1602,27 +1605,27 @@ export interface components {
              * @enum {string}
              */
             type: "requestSettled";
-            /** @description What the tool runs with in place of what was shown. */
+            /** @description The input that the tool runs with, instead of the input that was shown. */
             updatedInput?: unknown;
         };
-        /** @description How a request stands. */
+        /** @description The state of a request. */
         RequestState: "open";
-        /** @description What agents ask and wait for: of one session, or of all. */
+        /** @description List open requests: of one session, or of all. */
         RequestsCommand: {
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             command: "requests";
-            /** @description The client's id of the call, given back in the reply. */
+            /** @description The client's id for the call, returned in the reply. */
             id?: unknown;
             /**
-             * @description Of which session; of all, if it is left out.
+             * @description Only requests of this session; of all sessions if omitted.
              * @default null
              */
             sessionId?: components["schemas"]["SessionId"] | null;
         };
-        /** @description Whether a client that has read up to there can go on without a gap. */
+        /** @description Whether a client can continue from its last event without a gap. */
         Resume: "exact" | {
             missing: {
                 /**
@@ -1637,17 +1640,17 @@ export interface components {
                 to: number;
             };
         };
-        /** @description To which message files are put back. */
+        /** @description The message whose file state is restored. */
         Rewind: {
             /**
-             * @description Only tell what would change.
+             * @description Only report what would change.
              * @default false
              */
             dryRun?: boolean;
-            /** @description The id under which the prompt was taken. */
+            /** @description The `messageId` of the accepted prompt. */
             messageId: string;
         };
-        /** @description Put files back to what they were at a message. */
+        /** @description Restore files to their state at a message. */
         RewindCommand: {
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -1655,323 +1658,323 @@ export interface components {
              */
             command: "rewind";
             /**
-             * @description Only tell what would change.
+             * @description Only report what would change.
              * @default false
              */
             dryRun?: boolean;
-            /** @description The client's id of the call, given back in the reply. */
+            /** @description The client's id for the call, returned in the reply. */
             id?: unknown;
-            /** @description The id under which the prompt was taken. */
+            /** @description The `messageId` of the accepted prompt. */
             messageId: string;
-            /** @description The session; may be left out where the connection has one. */
+            /** @description The session; may be omitted if the connection has one. */
             sessionId?: string | null;
         };
-        /** @description What an agent's commands may touch. */
+        /** @description What an agent's commands may access. */
         SandboxMode: "none" | "readOnly" | "workspaceWrite" | "fullAccess";
-        /** @description What of the network a sandbox may use. */
+        /** @description The network access of a sandbox. */
         SandboxNetwork: {
-            /** @description All sockets. */
+            /** @description Allow all Unix sockets. */
             allowAllUnixSockets?: boolean;
-            /** @description Listening on local ports. */
+            /** @description Allow listening on local ports. */
             allowLocalBinding?: boolean;
-            /** @description These sockets. */
+            /** @description Unix sockets to allow. */
             allowUnixSockets?: string[];
         };
-        /** @description What of the network a sandbox may use. */
+        /** @description The network access of a sandbox. */
         SandboxNetworkInput: {
-            /** @description All sockets. */
+            /** @description Allow all Unix sockets. */
             allowAllUnixSockets?: boolean | null;
-            /** @description Listening on local ports. */
+            /** @description Allow listening on local ports. */
             allowLocalBinding?: boolean | null;
-            /** @description These sockets. */
+            /** @description Unix sockets to allow. */
             allowUnixSockets?: string[] | null;
         };
-        /** @description Sandbox settings of the agent's own. */
+        /** @description The agent's own sandbox settings. */
         SandboxSettings: {
-            /** @description Whether the agent may ask to run outside of it. */
+            /** @description Whether the agent may ask to run a command outside the sandbox. */
             allowUnsandboxedCommands?: boolean;
-            /** @description Whether sandboxed commands run unasked. */
+            /** @description Whether sandboxed commands run without asking. */
             autoAllowBashIfSandboxed?: boolean;
             /** @description Whether commands run in a sandbox. */
             enabled?: boolean;
-            /** @description Commands that run outside of it. */
+            /** @description Commands that run outside the sandbox. */
             excludedCommands?: string[];
-            /** @description Whether the agent refuses to start where there is no sandbox. */
+            /** @description Whether the agent refuses to start if no sandbox is available. */
             failIfUnavailable?: boolean;
-            /** @description Violations that are passed over. */
+            /** @description Violations to ignore. */
             ignoreViolations?: components["schemas"]["SandboxViolations"];
-            /** @description What of the network it may use. */
+            /** @description The network access of the sandbox. */
             network?: components["schemas"]["SandboxNetwork"];
         };
-        /** @description Sandbox settings of the agent's own. */
+        /** @description The agent's own sandbox settings. */
         SandboxSettingsInput: {
-            /** @description Whether the agent may ask to run outside of it. */
+            /** @description Whether the agent may ask to run a command outside the sandbox. */
             allowUnsandboxedCommands?: boolean | null;
-            /** @description Whether sandboxed commands run unasked. */
+            /** @description Whether sandboxed commands run without asking. */
             autoAllowBashIfSandboxed?: boolean | null;
             /** @description Whether commands run in a sandbox. */
             enabled?: boolean | null;
-            /** @description Commands that run outside of it. */
+            /** @description Commands that run outside the sandbox. */
             excludedCommands?: string[] | null;
-            /** @description Whether the agent refuses to start where there is no sandbox. */
+            /** @description Whether the agent refuses to start if no sandbox is available. */
             failIfUnavailable?: boolean | null;
-            /** @description Violations that are passed over. */
+            /** @description Violations to ignore. */
             ignoreViolations?: components["schemas"]["SandboxViolationsInput"] | null;
-            /** @description What of the network it may use. */
+            /** @description The network access of the sandbox. */
             network?: components["schemas"]["SandboxNetworkInput"] | null;
         };
-        /** @description Violations that are passed over. */
+        /** @description Violations to ignore. */
         SandboxViolations: {
-            /** @description Of these files. */
+            /** @description Ignore violations for these files. */
             file?: string[];
-            /** @description Of these hosts. */
+            /** @description Ignore violations for these hosts. */
             network?: string[];
         };
-        /** @description Violations that are passed over. */
+        /** @description Violations to ignore. */
         SandboxViolationsInput: {
-            /** @description Of these files. */
+            /** @description Ignore violations for these files. */
             file?: string[] | null;
-            /** @description Of these hosts. */
+            /** @description Ignore violations for these hosts. */
             network?: string[] | null;
         };
-        /** @description How the server stands. */
+        /** @description The status of the server. */
         ServerStatus: {
-            /** @description What holds the processes of an agent together. */
+            /** @description How an agent's processes are contained. */
             containment: components["schemas"]["ContainmentStatus"];
-            /** @description Whose token it came with. */
+            /** @description The name of the client's token. */
             name: string;
             /**
              * Format: uint64
-             * @description How many requests wait for an answer.
+             * @description How many requests are waiting for an answer.
              */
             openRequests: number;
-            /** @description What the client may do. */
+            /** @description The scope of the client's token. */
             scope: string;
             /**
              * Format: uint
-             * @description How many run here.
+             * @description How many sessions run here.
              */
             sessions: number;
             /**
              * Format: uint64
-             * @description Since it began.
+             * @description Seconds since the server started.
              */
             uptimeSeconds: number;
-            /** @description Of agentwire. */
+            /** @description The version of agentwire. */
             version: string;
         };
         /**
-         * @description What a session runs with. The first nine are the specification's; the rest are the options of the
-         *     NDJSON backend and our own.
+         * @description The config of a session. The first nine fields are from the specification; the rest are options of the
+         *     NDJSON backend and agentwire's own.
          */
         SessionConfig: {
             /** @description Further directories the agent may work in. */
             additionalDirectories?: string[];
-            /** @description Which agent, where it is not said elsewhere. */
+            /** @description The agent, if it is not given elsewhere. */
             agentType?: string;
-            /** @description Kinds of subagents by name. */
+            /** @description Subagent definitions by name. */
             agents?: {
                 [key: string]: components["schemas"]["AgentDefinition"];
             };
-            /** @description Tools that run unasked. */
+            /** @description Tools that run without asking. */
             allowedTools?: string[];
-            /** @description When to ask. */
+            /** @description When to ask for approval. */
             approvalMode?: components["schemas"]["ApprovalMode"];
-            /** @description Features of the model's service that are not yet for all. */
+            /** @description Beta features of the model's service. */
             betas?: string[];
             /** @description Tools that never run. */
             blockedTools?: string[];
-            /** @description Which of the agent's drivers. */
+            /** @description The driver to use for the agent. */
             driver?: string;
-            /** @description Whether the agent keeps copies of files, to rewind them. */
+            /** @description Whether the agent stores copies of files, so that they can be rewound. */
             enableFileCheckpointing?: boolean;
-            /** @description Variables for the agent's environment. */
+            /** @description Environment variables for the agent. */
             env?: {
                 [key: string]: string;
             };
-            /** @description The model to use where the first is not to be had. */
+            /** @description The model to use if the first is not available. */
             fallbackModel?: string;
             /** @description Hooks that the client answers, by event. */
             hooks?: {
                 [key: string]: components["schemas"]["HookMatcher"][];
             };
-            /** @description Whether text comes in pieces as the model writes it. On unless said otherwise. */
+            /** @description Whether text is streamed as the model writes it. On by default. */
             includePartialMessages?: boolean;
             /**
              * Format: uint64
-             * @description How many tokens a session may use.
+             * @description Maximum number of tokens for the session.
              */
             maxBudgetTokens?: number;
             /**
              * Format: double
-             * @description How much a session may cost.
+             * @description Maximum cost of the session, in US dollars.
              */
             maxBudgetUsd?: number;
             /**
              * Format: uint32
-             * @description How many tokens of reasoning a step may take.
+             * @description Maximum number of reasoning tokens per step.
              */
             maxThinkingTokens?: number;
             /**
              * Format: uint32
-             * @description How many steps a turn may take.
+             * @description Maximum number of steps per turn.
              */
             maxTurns?: number;
             /** @description MCP servers by name. */
             mcpServers?: {
                 [key: string]: components["schemas"]["McpServer"];
             };
-            /** @description Which model. */
+            /** @description The model. */
             model?: string;
-            /** @description Further arguments for the agent's program, in its own words. */
+            /** @description Further arguments for the agent's program, passed on unchanged. */
             nativeArgs?: string[];
             /**
-             * @description Further fields of Claude's `initialize`, in its own words. To other agents they are hints, but
-             *     for those that would change what the agent does: these are refused.
+             * @description Further fields of Claude's `initialize`, in Claude's format. Other agents treat them as hints,
+             *     except fields that would change what the agent does, which are refused.
              */
             nativeOptions?: {
                 [key: string]: unknown;
             };
-            /** @description What happens where `maxTurns` or a budget is reached. */
+            /** @description What to do when `maxTurns` or a budget is reached. */
             onLimit?: components["schemas"]["OnLimit"];
-            /** @description What form the answer must have. */
+            /** @description The required format of the answer. */
             outputFormat?: components["schemas"]["OutputFormat"];
-            /** @description The agent's own name of a permission mode; wins over `approvalMode`. */
+            /** @description The agent's own name for a permission mode; takes precedence over `approvalMode`. */
             permissionMode?: string;
-            /** @description A project known to the server. */
+            /** @description A project that the server knows. */
             projectId?: string;
-            /** @description Sandbox settings of the agent's own. */
+            /** @description The agent's own sandbox settings. */
             sandbox?: components["schemas"]["SandboxSettings"];
-            /** @description What commands may touch. */
+            /** @description What commands may access. */
             sandboxMode?: components["schemas"]["SandboxMode"];
             /** @description Which of the agent's settings files it reads: `user`, `project`, `local`. */
             settingSources?: string[];
-            /** @description What the agent is told before the first prompt. */
+            /** @description The system prompt. */
             systemPrompt?: components["schemas"]["SystemPrompt"];
             /**
-             * @description Whether the project's own files may make the agent run something: `true` trusts them as they
-             *     are, `false` starts the agent without them. If left out, somebody is asked.
+             * @description Whether the project's own files may make the agent run something: `true` trusts them as they are,
+             *     `false` starts the agent without them. If omitted, agentwire asks.
              */
             trust?: boolean;
-            /** @description Where the agent works. */
+            /** @description The working directory of the agent. */
             workingDirectory?: string;
         };
         /**
-         * @description What a session runs with. The first nine are the specification's; the rest are the options of the
-         *     NDJSON backend and our own.
+         * @description The config of a session. The first nine fields are from the specification; the rest are options of the
+         *     NDJSON backend and agentwire's own.
          */
         SessionConfigInput: {
             /** @description Further directories the agent may work in. */
             additionalDirectories?: string[] | null;
-            /** @description Which agent, where it is not said elsewhere. */
+            /** @description The agent, if it is not given elsewhere. */
             agentType?: string | null;
-            /** @description Kinds of subagents by name. */
+            /** @description Subagent definitions by name. */
             agents?: {
                 [key: string]: components["schemas"]["AgentDefinitionInput"];
             } | null;
-            /** @description Tools that run unasked. */
+            /** @description Tools that run without asking. */
             allowedTools?: string[] | null;
-            /** @description When to ask. */
+            /** @description When to ask for approval. */
             approvalMode?: components["schemas"]["ApprovalMode"] | null;
-            /** @description Features of the model's service that are not yet for all. */
+            /** @description Beta features of the model's service. */
             betas?: string[] | null;
             /** @description Tools that never run. */
             blockedTools?: string[] | null;
-            /** @description Which of the agent's drivers. */
+            /** @description The driver to use for the agent. */
             driver?: string | null;
-            /** @description Whether the agent keeps copies of files, to rewind them. */
+            /** @description Whether the agent stores copies of files, so that they can be rewound. */
             enableFileCheckpointing?: boolean | null;
-            /** @description Variables for the agent's environment. */
+            /** @description Environment variables for the agent. */
             env?: {
                 [key: string]: string;
             } | null;
-            /** @description The model to use where the first is not to be had. */
+            /** @description The model to use if the first is not available. */
             fallbackModel?: string | null;
             /** @description Hooks that the client answers, by event. */
             hooks?: {
                 [key: string]: components["schemas"]["HookMatcherInput"][];
             } | null;
-            /** @description Whether text comes in pieces as the model writes it. On unless said otherwise. */
+            /** @description Whether text is streamed as the model writes it. On by default. */
             includePartialMessages?: boolean | null;
             /**
              * Format: uint64
-             * @description How many tokens a session may use.
+             * @description Maximum number of tokens for the session.
              */
             maxBudgetTokens?: number | null;
             /**
              * Format: double
-             * @description How much a session may cost.
+             * @description Maximum cost of the session, in US dollars.
              */
             maxBudgetUsd?: number | null;
             /**
              * Format: uint32
-             * @description How many tokens of reasoning a step may take.
+             * @description Maximum number of reasoning tokens per step.
              */
             maxThinkingTokens?: number | null;
             /**
              * Format: uint32
-             * @description How many steps a turn may take.
+             * @description Maximum number of steps per turn.
              */
             maxTurns?: number | null;
             /** @description MCP servers by name. */
             mcpServers?: {
                 [key: string]: components["schemas"]["McpServerInput"];
             } | null;
-            /** @description Which model. */
+            /** @description The model. */
             model?: string | null;
-            /** @description Further arguments for the agent's program, in its own words. */
+            /** @description Further arguments for the agent's program, passed on unchanged. */
             nativeArgs?: string[] | null;
             /**
-             * @description Further fields of Claude's `initialize`, in its own words. To other agents they are hints, but
-             *     for those that would change what the agent does: these are refused.
+             * @description Further fields of Claude's `initialize`, in Claude's format. Other agents treat them as hints,
+             *     except fields that would change what the agent does, which are refused.
              */
             nativeOptions?: {
                 [key: string]: unknown;
             } | null;
-            /** @description What happens where `maxTurns` or a budget is reached. */
+            /** @description What to do when `maxTurns` or a budget is reached. */
             onLimit?: components["schemas"]["OnLimit"] | null;
-            /** @description What form the answer must have. */
+            /** @description The required format of the answer. */
             outputFormat?: components["schemas"]["OutputFormat"] | null;
-            /** @description The agent's own name of a permission mode; wins over `approvalMode`. */
+            /** @description The agent's own name for a permission mode; takes precedence over `approvalMode`. */
             permissionMode?: string | null;
-            /** @description A project known to the server. */
+            /** @description A project that the server knows. */
             projectId?: string | null;
-            /** @description Sandbox settings of the agent's own. */
+            /** @description The agent's own sandbox settings. */
             sandbox?: components["schemas"]["SandboxSettingsInput"] | null;
-            /** @description What commands may touch. */
+            /** @description What commands may access. */
             sandboxMode?: components["schemas"]["SandboxMode"] | null;
             /** @description Which of the agent's settings files it reads: `user`, `project`, `local`. */
             settingSources?: string[] | null;
-            /** @description What the agent is told before the first prompt. */
+            /** @description The system prompt. */
             systemPrompt?: components["schemas"]["SystemPromptInput"] | null;
             /**
-             * @description Whether the project's own files may make the agent run something: `true` trusts them as they
-             *     are, `false` starts the agent without them. If left out, somebody is asked.
+             * @description Whether the project's own files may make the agent run something: `true` trusts them as they are,
+             *     `false` starts the agent without them. If omitted, agentwire asks.
              */
             trust?: boolean | null;
-            /** @description Where the agent works. */
+            /** @description The working directory of the agent. */
             workingDirectory?: string | null;
         };
-        /** @description A session, and what it runs with. */
+        /** @description A session and its config. */
         SessionDetails: {
-            /** @description Which agent. */
+            /** @description The agent. */
             agentType: components["schemas"]["AgentType"];
-            /** @description The agent's version, as it says. */
+            /** @description The agent's version, as it reports it. */
             agentVersion?: string;
-            /** @description When the gateway asks. */
+            /** @description When the gateway asks for approval. */
             approvalMode?: components["schemas"]["ApprovalMode"];
-            /** @description Without secrets. */
+            /** @description The config, without secrets. */
             config: components["schemas"]["SessionConfig"];
             /**
              * Format: double
-             * @description What all its turns cost, if the agent says so.
+             * @description Cost of all turns, if the agent reports it.
              */
             costUsd?: number;
-            /** @description When it began, RFC 3339 in UTC. */
+            /** @description When it started, RFC 3339 in UTC. */
             createdAt: string;
-            /** @description The wire over which the agent is driven. */
+            /** @description The driver of the agent. */
             driver?: string;
-            /** @description What went wrong, if something did. */
+            /** @description What went wrong, if anything did. */
             error?: string;
             /** @description The version of agentwire that ran it last. */
             gatewayVersion?: string;
@@ -1982,64 +1985,64 @@ export interface components {
              * @description The number of its last event.
              */
             lastSeq: number;
-            /** @description How the last of them that is over ended. */
+            /** @description How the last finished turn ended. */
             lastTurn?: components["schemas"]["TurnEnd"];
             /** @description The model in use. */
             model?: string;
-            /** @description The agent's own id of the session, by which it resumes. */
+            /** @description The agent's own session id, which it needs to resume. */
             nativeSessionId?: string;
             /**
              * Format: uint64
-             * @description How many requests wait for an answer.
+             * @description How many requests are waiting for an answer.
              */
             openRequests: number;
-            /** @description How it ended. */
+            /** @description Why it ended. */
             reason?: components["schemas"]["SessionEndReason"];
-            /** @description What it does now. */
+            /** @description The current state. */
             state: components["schemas"]["SessionState"];
-            /** @description The first words of its first prompt, or the title the agent gave it. */
+            /** @description The first words of the first prompt, or the title that the agent gave it. */
             title?: string;
             /**
              * Format: uint64
              * @description How many turns it has had.
              */
             turns: number;
-            /** @description When its last event came. */
+            /** @description When its last event was received. */
             updatedAt: string;
-            /** @description What all its turns used. */
+            /** @description Tokens used by all turns. */
             usage: components["schemas"]["TokenUsage"];
-            /** @description Where it works. */
+            /** @description The working directory. */
             workingDirectory?: string;
         };
-        /** @description How a session ended. */
+        /** @description Why a session ended. */
         SessionEndReason: "completed" | "failed" | "cancelled" | "timeout";
-        /** @description The session is over. */
+        /** @description The session ended. */
         SessionEndedEvent: {
-            /** @description `main`, or the id of the tool call that spawned the subagent. */
+            /** @description `main`, or for a subagent the id of the tool call that spawned it. */
             agentId: string;
-            /** @description What went wrong, if something did. */
+            /** @description What went wrong, if anything did. */
             error?: string;
-            /** @description Unique over all sessions. */
+            /** @description Unique across all sessions. */
             id: string;
             /**
-             * @description The agent's own lines that this event carries, in order; absent where an earlier event
-             *     carries the line.
+             * @description The agent's own lines that this event carries, in order; absent if an earlier event carries the
+             *     line.
              */
             native?: components["schemas"]["Native"][];
-            /** @description The agent that spawned this one, for subagents. */
+            /** @description For subagents, the agent that spawned this one. */
             parentAgentId?: string;
-            /** @description How it ended. */
+            /** @description Why it ended. */
             reason: components["schemas"]["SessionEndReason"];
             /**
              * Format: uint64
-             * @description Dense from 1 within the session.
+             * @description Starts at 1 in each session and has no gaps.
              */
             seq: number;
             /** @description The session it belongs to. */
             sessionId: string;
             /**
              * Format: date-time
-             * @description When the gateway had it, RFC 3339 in UTC.
+             * @description When the gateway received it, RFC 3339 in UTC.
              */
             timestamp: string;
             /**
@@ -2048,65 +2051,65 @@ export interface components {
              */
             type: "sessionEnded";
         };
-        /** @description One session of agentwire; a UUID. Not the agent's own session id, which may change. */
+        /** @description The id of a session in agentwire, a UUID. Not the agent's own session id, which may change. */
         SessionId: string;
         /** @description A page of sessions. */
         SessionList: {
-            /** @description The `after` of the next page, if there is one. */
+            /** @description The value of `after` for the next page, if there is one. */
             next?: components["schemas"]["SessionId"];
             /** @description Newest first. */
             sessions: components["schemas"]["SessionSummary"][];
         };
         /** @description The specification's request for a session. */
         SessionRequest: {
-            /** @description Which agent. */
+            /** @description The agent. */
             agentType: components["schemas"]["AgentType"];
-            /** @description What it runs with. */
+            /** @description The config. */
             config?: components["schemas"]["SessionConfigInput"] | null;
-            /** @description Go on from it in a session of its own. */
+            /** @description Copy the conversation of `sessionId` into a new session. */
             fork?: boolean;
             /** @description The first prompt. */
             prompt: string;
             /** @description The session to resume. */
             sessionId?: string | null;
         };
-        /** @description The session began. Always the first event. */
+        /** @description The session started. Always the first event. */
         SessionStartedEvent: {
-            /** @description `main`, or the id of the tool call that spawned the subagent. */
+            /** @description `main`, or for a subagent the id of the tool call that spawned it. */
             agentId: string;
-            /** @description Which agent. */
+            /** @description The agent. */
             agentType: components["schemas"]["AgentType"];
             /**
-             * @description What it was asked to run with, and what is known of what it runs with.
+             * @description The requested config, and what is known of the actual one.
              * @default {}
              */
             config: components["schemas"]["SessionConfig"];
             /**
-             * @description The session whose conversation this one began with a copy of: its id here, or the agent's own
-             *     where there is none.
+             * @description The session whose conversation was copied to start this one: its id in agentwire, or the agent's own
+             *     id if it has none.
              */
             forkedFrom?: string;
-            /** @description Unique over all sessions. */
+            /** @description Unique across all sessions. */
             id: string;
-            /** @description What the agent says of itself, where it spoke first. */
+            /** @description What the agent reports about itself, if it did so before this event. */
             info?: components["schemas"]["AgentInfo"];
             /**
-             * @description The agent's own lines that this event carries, in order; absent where an earlier event
-             *     carries the line.
+             * @description The agent's own lines that this event carries, in order; absent if an earlier event carries the
+             *     line.
              */
             native?: components["schemas"]["Native"][];
-            /** @description The agent that spawned this one, for subagents. */
+            /** @description For subagents, the agent that spawned this one. */
             parentAgentId?: string;
             /**
              * Format: uint64
-             * @description Dense from 1 within the session.
+             * @description Starts at 1 in each session and has no gaps.
              */
             seq: number;
             /** @description The session it belongs to. */
             sessionId: string;
             /**
              * Format: date-time
-             * @description When the gateway had it, RFC 3339 in UTC.
+             * @description When the gateway received it, RFC 3339 in UTC.
              */
             timestamp: string;
             /**
@@ -2115,26 +2118,26 @@ export interface components {
              */
             type: "sessionStarted";
         };
-        /** @description What a session does now. */
+        /** @description The current state of a session. */
         SessionState: "starting" | "idle" | "working" | "waitingPermission" | "waitingQuestion" | "stalled" | "ended";
-        /** @description A session as it stands in a list. */
+        /** @description A session as it appears in a list. */
         SessionSummary: {
-            /** @description Which agent. */
+            /** @description The agent. */
             agentType: components["schemas"]["AgentType"];
-            /** @description The agent's version, as it says. */
+            /** @description The agent's version, as it reports it. */
             agentVersion?: string;
-            /** @description When the gateway asks. */
+            /** @description When the gateway asks for approval. */
             approvalMode?: components["schemas"]["ApprovalMode"];
             /**
              * Format: double
-             * @description What all its turns cost, if the agent says so.
+             * @description Cost of all turns, if the agent reports it.
              */
             costUsd?: number;
-            /** @description When it began, RFC 3339 in UTC. */
+            /** @description When it started, RFC 3339 in UTC. */
             createdAt: string;
-            /** @description The wire over which the agent is driven. */
+            /** @description The driver of the agent. */
             driver?: string;
-            /** @description What went wrong, if something did. */
+            /** @description What went wrong, if anything did. */
             error?: string;
             /** @description The version of agentwire that ran it last. */
             gatewayVersion?: string;
@@ -2145,141 +2148,141 @@ export interface components {
              * @description The number of its last event.
              */
             lastSeq: number;
-            /** @description How the last of them that is over ended. */
+            /** @description How the last finished turn ended. */
             lastTurn?: components["schemas"]["TurnEnd"];
             /** @description The model in use. */
             model?: string;
-            /** @description The agent's own id of the session, by which it resumes. */
+            /** @description The agent's own session id, which it needs to resume. */
             nativeSessionId?: string;
             /**
              * Format: uint64
-             * @description How many requests wait for an answer.
+             * @description How many requests are waiting for an answer.
              */
             openRequests: number;
-            /** @description How it ended. */
+            /** @description Why it ended. */
             reason?: components["schemas"]["SessionEndReason"];
-            /** @description What it does now. */
+            /** @description The current state. */
             state: components["schemas"]["SessionState"];
-            /** @description The first words of its first prompt, or the title the agent gave it. */
+            /** @description The first words of the first prompt, or the title that the agent gave it. */
             title?: string;
             /**
              * Format: uint64
              * @description How many turns it has had.
              */
             turns: number;
-            /** @description When its last event came. */
+            /** @description When its last event was received. */
             updatedAt: string;
-            /** @description What all its turns used. */
+            /** @description Tokens used by all turns. */
             usage: components["schemas"]["TokenUsage"];
-            /** @description Where it works. */
+            /** @description The working directory. */
             workingDirectory?: string;
         };
         /** @description Answer a request. */
         SettleCommand: {
-            /** @description Answers to questions, by question or by its id. */
+            /** @description Answers to questions, keyed by question text or question id. */
             answers?: {
                 [key: string]: unknown;
             } | null;
-            /** @description Allow or deny; may be left out where `answers` or `hookOutput` is given. */
+            /** @description Allow or deny; may be omitted if `answers` or `hookOutput` is given. */
             behavior?: components["schemas"]["Behavior"] | null;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             command: "settle";
-            /** @description Whoever should answer failed to: a hook is passed over, anything else is denied. */
+            /** @description The answering side failed: a hook is skipped, anything else is denied. */
             error?: string | null;
-            /** @description What a hook returns, or any other answer in the agent's own form. */
+            /** @description The output of a hook, or any other answer in the agent's own format. */
             hookOutput?: unknown;
-            /** @description The client's id of the call, given back in the reply. */
+            /** @description The client's id for the call, returned in the reply. */
             id?: unknown;
-            /** @description The digest of what was shown; if given, it must match, unless the answer denies. */
+            /** @description The digest of the input that was shown. If given, it must match, unless the answer is a denial. */
             inputDigest?: string | null;
-            /** @description With a denial: end the turn as well. */
+            /** @description With a denial: also end the turn. */
             interrupt?: boolean | null;
-            /** @description What the agent is told of a denial. */
+            /** @description The message to the agent for a denial. */
             message?: string | null;
-            /** @description Whether the same is allowed from now on. */
+            /** @description Whether to allow the same from now on. */
             remember?: components["schemas"]["Remember"] | null;
-            /** @description Which request. */
+            /** @description The request to answer. */
             requestId: components["schemas"]["RequestId"];
-            /** @description The session; may be left out where the connection has one. */
+            /** @description The session; may be omitted if the connection has one. */
             sessionId?: string | null;
-            /** @description What to run in place of what was shown. */
+            /** @description The input to run with, instead of the input that was shown. */
             updatedInput?: unknown;
             /** @description Rules to add, from the request's suggestions. */
             updatedPermissions?: unknown;
         };
         /** @description Who settled a request. */
         SettledBy: "client" | "policy" | "agent" | "gateway";
-        /** @description An answer to a request, as it stands on the wire. */
+        /** @description An answer to a request, in its wire format. */
         Settlement: {
-            /** @description Answers to questions, by question or by its id. */
+            /** @description Answers to questions, keyed by question text or question id. */
             answers?: {
                 [key: string]: unknown;
             } | null;
-            /** @description Allow or deny; may be left out where `answers` or `hookOutput` is given. */
+            /** @description Allow or deny; may be omitted if `answers` or `hookOutput` is given. */
             behavior?: components["schemas"]["Behavior"] | null;
-            /** @description Whoever should answer failed to: a hook is passed over, anything else is denied. */
+            /** @description The answering side failed: a hook is skipped, anything else is denied. */
             error?: string | null;
-            /** @description What a hook returns, or any other answer in the agent's own form. */
+            /** @description The output of a hook, or any other answer in the agent's own format. */
             hookOutput?: unknown;
-            /** @description The digest of what was shown; if given, it must match, unless the answer denies. */
+            /** @description The digest of the input that was shown. If given, it must match, unless the answer is a denial. */
             inputDigest?: string | null;
-            /** @description With a denial: end the turn as well. */
+            /** @description With a denial: also end the turn. */
             interrupt?: boolean | null;
-            /** @description What the agent is told of a denial. */
+            /** @description The message to the agent for a denial. */
             message?: string | null;
-            /** @description Whether the same is allowed from now on. */
+            /** @description Whether to allow the same from now on. */
             remember?: components["schemas"]["Remember"] | null;
-            /** @description Which request. */
+            /** @description The request to answer. */
             requestId?: components["schemas"]["RequestId"];
-            /** @description What to run in place of what was shown. */
+            /** @description The input to run with, instead of the input that was shown. */
             updatedInput?: unknown;
             /** @description Rules to add, from the request's suggestions. */
             updatedPermissions?: unknown;
         };
-        /** @description A session, and what it runs with. */
+        /** @description Show a session and its config. */
         ShowCommand: {
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             command: "show";
-            /** @description The client's id of the call, given back in the reply. */
+            /** @description The client's id for the call, returned in the reply. */
             id?: unknown;
-            /** @description Which session. */
+            /** @description The session. */
             sessionId: components["schemas"]["SessionId"];
         };
-        /** @description By what a browser signs in. */
+        /** @description A browser's request to sign in. */
         SignIn: {
-            /** @description That of the address which `agentwire serve --open` opened; good once, for 30 s. */
+            /** @description The ticket from the address that `agentwire serve --open` opened; valid once, for 30 s. */
             ticket: string;
         };
-        /** @description What it then comes with. */
+        /** @description The result of signing in. */
         SignedIn: {
-            /** @description The operator's own. */
+            /** @description The operator's own token. */
             token: string;
         };
-        /** @description Begin a session, or resume one. */
+        /** @description Start a session, or resume one. */
         StartCommand: {
-            /** @description Which agent. */
+            /** @description The agent. */
             agentType: components["schemas"]["AgentType"];
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             command: "start";
-            /** @description What it runs with. */
+            /** @description The config. */
             config?: components["schemas"]["SessionConfigInput"] | null;
-            /** @description Go on from it in a session of its own. */
+            /** @description Copy the conversation of `sessionId` into a new session. */
             fork?: boolean;
-            /** @description The client's id of the call, given back in the reply. */
+            /** @description The client's id for the call, returned in the reply. */
             id?: unknown;
-            /** @description Sent twice, it counts once. */
+            /** @description A start with a key that was sent before counts once. */
             idempotencyKey?: string | null;
             /**
-             * @description Which events are shown.
+             * @description Which events to show.
              * @default full
              */
             profile?: components["schemas"]["Profile"];
@@ -2290,28 +2293,28 @@ export interface components {
         };
         /** @description What changed. */
         Status: "ready" | "working" | "idle" | "waiting" | "prompted" | "queue" | "compacting" | "compacted" | "retrying" | "rateLimit" | "model" | "mode" | "session" | "title" | "commands" | "mcpServer" | "hook" | "task" | "diff" | "account" | "suggestion" | "notice" | "warning";
-        /** @description Any change of state that is none of the others. */
+        /** @description Any other change of state. */
         StatusChangedEvent: {
-            /** @description `main`, or the id of the tool call that spawned the subagent. */
+            /** @description `main`, or for a subagent the id of the tool call that spawned it. */
             agentId: string;
-            /** @description The agent's own data of the change. */
+            /** @description The agent's own data for the change. */
             details?: unknown;
-            /** @description Unique over all sessions. */
+            /** @description Unique across all sessions. */
             id: string;
-            /** @description What the agent says of itself. */
+            /** @description What the agent reports about itself. */
             info?: components["schemas"]["AgentInfo"];
-            /** @description In words: the text, the new value or the name of what changed. */
+            /** @description A text for people: a message, the new value, or the name of what changed. */
             message?: string;
             /**
-             * @description The agent's own lines that this event carries, in order; absent where an earlier event
-             *     carries the line.
+             * @description The agent's own lines that this event carries, in order; absent if an earlier event carries the
+             *     line.
              */
             native?: components["schemas"]["Native"][];
-            /** @description The agent that spawned this one, for subagents. */
+            /** @description For subagents, the agent that spawned this one. */
             parentAgentId?: string;
             /**
              * Format: uint64
-             * @description Dense from 1 within the session.
+             * @description Starts at 1 in each session and has no gaps.
              */
             seq: number;
             /** @description The session it belongs to. */
@@ -2320,7 +2323,7 @@ export interface components {
             status: components["schemas"]["Status"];
             /**
              * Format: date-time
-             * @description When the gateway had it, RFC 3339 in UTC.
+             * @description When the gateway received it, RFC 3339 in UTC.
              */
             timestamp: string;
             /**
@@ -2336,44 +2339,44 @@ export interface components {
              * @enum {string}
              */
             command: "stop";
-            /** @description The client's id of the call, given back in the reply. */
+            /** @description The client's id for the call, returned in the reply. */
             id?: unknown;
-            /** @description The session; may be left out where the connection has one. */
+            /** @description The session; may be omitted if the connection has one. */
             sessionId?: string | null;
         };
-        /** @description Where an agent said something. */
+        /** @description The stream that a line was sent on. */
         Stream: "stdout" | "stderr" | "stdin";
-        /** @description What the agent is told before the first prompt. */
+        /** @description The system prompt. */
         SystemPrompt: string | components["schemas"]["SystemPromptPreset"];
-        /** @description What the agent is told before the first prompt. */
+        /** @description The system prompt. */
         SystemPromptInput: string | components["schemas"]["SystemPromptPresetInput"];
-        /** @description The agent's own system prompt, with more after it. */
+        /** @description The agent's own system prompt, with text appended. */
         SystemPromptPreset: {
-            /** @description What stands after it. */
+            /** @description The text to append. */
             append?: string;
-            /** @description Which one, such as `claude_code`. */
+            /** @description The preset, such as `claude_code`. */
             preset: string;
             /** @description Always `preset`. */
             type: string;
         };
-        /** @description The agent's own system prompt, with more after it. */
+        /** @description The agent's own system prompt, with text appended. */
         SystemPromptPresetInput: {
-            /** @description What stands after it. */
+            /** @description The text to append. */
             append?: string | null;
-            /** @description Which one, such as `claude_code`. */
+            /** @description The preset, such as `claude_code`. */
             preset: string;
             /** @description Always `preset`. */
             type: string;
         };
-        /** @description Text of the answer. */
+        /** @description Text of the agent's answer. */
         TextChunkEvent: {
-            /** @description `main`, or the id of the tool call that spawned the subagent. */
+            /** @description `main`, or for a subagent the id of the tool call that spawned it. */
             agentId: string;
-            /** @description Which block, where an agent may have several open. */
+            /** @description Which block, if the agent may have several open. */
             blockId?: string;
-            /** @description The next piece. */
+            /** @description The next piece of text. */
             content: string;
-            /** @description Unique over all sessions. */
+            /** @description Unique across all sessions. */
             id: string;
             /**
              * @description Whether the block ends here.
@@ -2381,22 +2384,22 @@ export interface components {
              */
             isComplete: boolean;
             /**
-             * @description The agent's own lines that this event carries, in order; absent where an earlier event
-             *     carries the line.
+             * @description The agent's own lines that this event carries, in order; absent if an earlier event carries the
+             *     line.
              */
             native?: components["schemas"]["Native"][];
-            /** @description The agent that spawned this one, for subagents. */
+            /** @description For subagents, the agent that spawned this one. */
             parentAgentId?: string;
             /**
              * Format: uint64
-             * @description Dense from 1 within the session.
+             * @description Starts at 1 in each session and has no gaps.
              */
             seq: number;
             /** @description The session it belongs to. */
             sessionId: string;
             /**
              * Format: date-time
-             * @description When the gateway had it, RFC 3339 in UTC.
+             * @description When the gateway received it, RFC 3339 in UTC.
              */
             timestamp: string;
             /**
@@ -2407,13 +2410,13 @@ export interface components {
         };
         /** @description Text of the agent's reasoning. */
         ThinkingChunkEvent: {
-            /** @description `main`, or the id of the tool call that spawned the subagent. */
+            /** @description `main`, or for a subagent the id of the tool call that spawned it. */
             agentId: string;
-            /** @description Which block, where an agent may have several open. */
+            /** @description Which block, if the agent may have several open. */
             blockId?: string;
-            /** @description The next piece. */
+            /** @description The next piece of text. */
             content: string;
-            /** @description Unique over all sessions. */
+            /** @description Unique across all sessions. */
             id: string;
             /**
              * @description Whether the block ends here.
@@ -2421,24 +2424,24 @@ export interface components {
              */
             isComplete: boolean;
             /**
-             * @description The agent's own lines that this event carries, in order; absent where an earlier event
-             *     carries the line.
+             * @description The agent's own lines that this event carries, in order; absent if an earlier event carries the
+             *     line.
              */
             native?: components["schemas"]["Native"][];
-            /** @description The agent that spawned this one, for subagents. */
+            /** @description For subagents, the agent that spawned this one. */
             parentAgentId?: string;
             /**
              * Format: uint64
-             * @description Dense from 1 within the session.
+             * @description Starts at 1 in each session and has no gaps.
              */
             seq: number;
             /** @description The session it belongs to. */
             sessionId: string;
-            /** @description What lets the model's service verify the block, where the agent passes it on. */
+            /** @description A signature with which the model's service can verify the block, if the agent passes it on. */
             signature?: string;
             /**
              * Format: date-time
-             * @description When the gateway had it, RFC 3339 in UTC.
+             * @description When the gateway received it, RFC 3339 in UTC.
              */
             timestamp: string;
             /**
@@ -2447,46 +2450,46 @@ export interface components {
              */
             type: "thinkingChunk";
         };
-        /** @description A ticket, sent as the WebSocket subprotocol `ticket.T` beside `agentwire`. */
+        /** @description A ticket, sent as the WebSocket subprotocol `ticket.T` next to `agentwire`. */
         Ticket: {
             /**
              * Format: uint64
-             * @description For so many seconds.
+             * @description How many seconds it is valid.
              */
             expiresIn: number;
-            /** @description Good once. */
+            /** @description Valid once. */
             ticket: string;
         };
         /**
-         * @description Tokens, as the agent counts them. Claude counts cached input beside `inputTokens`, Codex and
-         *     Gemini count it within; `totalTokens` is everything in every case.
+         * @description Tokens, as counted by the agent. Claude counts cached input separately from `inputTokens`; Codex and
+         *     Gemini include it. `totalTokens` always includes everything.
          */
         TokenUsage: {
             /**
              * Format: uint64
-             * @description Tokens written to a cache.
+             * @description Input tokens written to a cache.
              */
             cacheCreationTokens?: number;
             /**
              * Format: uint64
-             * @description Tokens read from a cache.
+             * @description Input tokens read from a cache.
              */
             cachedTokens?: number;
             /**
              * Format: uint64
-             * @description Tokens read.
+             * @description Input tokens.
              * @default 0
              */
             inputTokens: number;
             /**
              * Format: uint64
-             * @description Tokens written.
+             * @description Output tokens.
              * @default 0
              */
             outputTokens: number;
             /**
              * Format: uint64
-             * @description Tokens of reasoning.
+             * @description Reasoning tokens.
              */
             reasoningTokens?: number;
             /**
@@ -2496,50 +2499,50 @@ export interface components {
              */
             totalTokens: number;
         };
-        /** @description The tool ran to its end, well or not. */
+        /** @description The tool finished, with or without success. */
         ToolCompletedEvent: {
-            /** @description `main`, or the id of the tool call that spawned the subagent. */
+            /** @description `main`, or for a subagent the id of the tool call that spawned it. */
             agentId: string;
             /**
              * Format: uint64
-             * @description How long it took, as the agent says.
+             * @description How long it took, as reported by the agent.
              */
             durationMs?: number;
-            /** @description What went wrong, if it did. */
+            /** @description What went wrong, if anything did. */
             error?: string;
             /**
              * Format: int64
              * @description The exit code of a command.
              */
             exitCode?: number;
-            /** @description Unique over all sessions. */
+            /** @description Unique across all sessions. */
             id: string;
             /**
-             * @description The agent's own lines that this event carries, in order; absent where an earlier event
-             *     carries the line.
+             * @description The agent's own lines that this event carries, in order; absent if an earlier event carries the
+             *     line.
              */
             native?: components["schemas"]["Native"][];
-            /** @description The agent that spawned this one, for subagents. */
+            /** @description For subagents, the agent that spawned this one. */
             parentAgentId?: string;
-            /** @description What it gave, as the agent has it: a string, content blocks or an object; images included. */
+            /** @description The result as the agent has it: a string, content blocks or an object, including images. */
             result?: unknown;
             /**
              * Format: uint64
-             * @description Dense from 1 within the session.
+             * @description Starts at 1 in each session and has no gaps.
              */
             seq: number;
             /** @description The session it belongs to. */
             sessionId: string;
-            /** @description The result in the agent's structured form, where it has two. */
+            /** @description The result in the agent's structured form, if it has both forms. */
             structured?: unknown;
-            /** @description Whether it did what it should. */
+            /** @description Whether the tool succeeded. */
             success: boolean;
             /**
              * Format: date-time
-             * @description When the gateway had it, RFC 3339 in UTC.
+             * @description When the gateway received it, RFC 3339 in UTC.
              */
             timestamp: string;
-            /** @description The call. */
+            /** @description The id of the call. */
             toolId: string;
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -2547,38 +2550,38 @@ export interface components {
              */
             type: "toolCompleted";
         };
-        /** @description The tool did not run, or was cut off. */
+        /** @description The tool did not run, or was interrupted. */
         ToolFailedEvent: {
-            /** @description `main`, or the id of the tool call that spawned the subagent. */
+            /** @description `main`, or for a subagent the id of the tool call that spawned it. */
             agentId: string;
-            /** @description Why, in words. */
+            /** @description Why, as text. */
             error: string;
-            /** @description Unique over all sessions. */
+            /** @description Unique across all sessions. */
             id: string;
             /**
-             * @description The agent's own lines that this event carries, in order; absent where an earlier event
-             *     carries the line.
+             * @description The agent's own lines that this event carries, in order; absent if an earlier event carries the
+             *     line.
              */
             native?: components["schemas"]["Native"][];
-            /** @description The agent that spawned this one, for subagents. */
+            /** @description For subagents, the agent that spawned this one. */
             parentAgentId?: string;
-            /** @description Of which kind it was. */
+            /** @description The kind of failure. */
             reason: components["schemas"]["ToolFailure"];
-            /** @description What the agent was told, where that is more than the error. */
+            /** @description What was reported to the agent, if that is more than the error. */
             result?: unknown;
             /**
              * Format: uint64
-             * @description Dense from 1 within the session.
+             * @description Starts at 1 in each session and has no gaps.
              */
             seq: number;
             /** @description The session it belongs to. */
             sessionId: string;
             /**
              * Format: date-time
-             * @description When the gateway had it, RFC 3339 in UTC.
+             * @description When the gateway received it, RFC 3339 in UTC.
              */
             timestamp: string;
-            /** @description The call. */
+            /** @description The id of the call. */
             toolId: string;
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -2586,50 +2589,50 @@ export interface components {
              */
             type: "toolFailed";
         };
-        /** @description Why a tool did not run to its end. */
+        /** @description Why a tool did not finish. */
         ToolFailure: "denied" | "interrupted" | "invalid";
-        /** @description What sort of tool it is, over all agents. */
+        /** @description The kind of a tool, the same for all agents. */
         ToolKind: "read" | "edit" | "delete" | "move" | "search" | "execute" | "fetch" | "think" | "agent" | "question" | "mcp" | "switchMode" | "other";
         /** @description Output or progress of a running tool. */
         ToolProgressEvent: {
-            /** @description `main`, or the id of the tool call that spawned the subagent. */
+            /** @description `main`, or for a subagent the id of the tool call that spawned it. */
             agentId: string;
             /**
              * Format: uint64
-             * @description How long it has run.
+             * @description How long it has been running.
              */
             elapsedMs?: number;
-            /** @description Unique over all sessions. */
+            /** @description Unique across all sessions. */
             id: string;
-            /** @description What it does now, in words. */
+            /** @description What the tool is doing. */
             message?: string;
             /**
-             * @description The agent's own lines that this event carries, in order; absent where an earlier event
-             *     carries the line.
+             * @description The agent's own lines that this event carries, in order; absent if an earlier event carries the
+             *     line.
              */
             native?: components["schemas"]["Native"][];
-            /** @description The next piece of its output. */
+            /** @description The next piece of output. */
             output?: string;
-            /** @description The agent that spawned this one, for subagents. */
+            /** @description For subagents, the agent that spawned this one. */
             parentAgentId?: string;
             /**
              * Format: double
-             * @description How far it is, from 0 to 1.
+             * @description Progress from 0 to 1.
              */
             progress?: number;
             /**
              * Format: uint64
-             * @description Dense from 1 within the session.
+             * @description Starts at 1 in each session and has no gaps.
              */
             seq: number;
             /** @description The session it belongs to. */
             sessionId: string;
             /**
              * Format: date-time
-             * @description When the gateway had it, RFC 3339 in UTC.
+             * @description When the gateway received it, RFC 3339 in UTC.
              */
             timestamp: string;
-            /** @description The call. */
+            /** @description The id of the call. */
             toolId: string;
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -2639,43 +2642,43 @@ export interface components {
         };
         /** @description A tool was called. */
         ToolStartedEvent: {
-            /** @description `main`, or the id of the tool call that spawned the subagent. */
+            /** @description `main`, or for a subagent the id of the tool call that spawned it. */
             agentId: string;
-            /** @description What it is called with; an object. */
+            /** @description The arguments, an object. */
             arguments?: unknown;
-            /** @description Unique over all sessions. */
+            /** @description Unique across all sessions. */
             id: string;
             /**
-             * @description What sort of tool it is.
+             * @description The kind of tool.
              * @default other
              */
             kind: components["schemas"]["ToolKind"];
             /**
-             * @description The agent's own lines that this event carries, in order; absent where an earlier event
-             *     carries the line.
+             * @description The agent's own lines that this event carries, in order; absent if an earlier event carries the
+             *     line.
              */
             native?: components["schemas"]["Native"][];
-            /** @description The agent that spawned this one, for subagents. */
+            /** @description For subagents, the agent that spawned this one. */
             parentAgentId?: string;
             /**
              * Format: uint64
-             * @description Dense from 1 within the session.
+             * @description Starts at 1 in each session and has no gaps.
              */
             seq: number;
-            /** @description The MCP server that has the tool. */
+            /** @description The MCP server that provides the tool. */
             server?: string;
             /** @description The session it belongs to. */
             sessionId: string;
             /**
              * Format: date-time
-             * @description When the gateway had it, RFC 3339 in UTC.
+             * @description When the gateway received it, RFC 3339 in UTC.
              */
             timestamp: string;
-            /** @description A line to show, where the agent has one. */
+            /** @description A title to show, if the agent has one. */
             title?: string;
             /** @description The call's id, unique within the session. */
             toolId: string;
-            /** @description The agent's name of the tool; of an MCP tool, the tool's own name. */
+            /** @description The agent's name for the tool; for an MCP tool, the tool's own name. */
             toolName: string;
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -2685,47 +2688,47 @@ export interface components {
         };
         /** @description The agent finished a turn. */
         TurnCompletedEvent: {
-            /** @description `main`, or the id of the tool call that spawned the subagent. */
+            /** @description `main`, or for a subagent the id of the tool call that spawned it. */
             agentId: string;
             /**
              * Format: double
-             * @description What this turn cost, if the agent says so.
+             * @description The cost of this turn, if the agent reports it.
              */
             costUsd?: number;
             /** @description Tool calls that were refused, as the agent lists them. */
             denials?: unknown;
             /**
              * Format: uint64
-             * @description How long it took, as the agent says.
+             * @description How long it took, as reported by the agent.
              */
             durationMs?: number;
-            /** @description Unique over all sessions. */
+            /** @description Unique across all sessions. */
             id: string;
-            /** @description Usage by model, where the agent tells. */
+            /** @description Usage by model, if the agent reports it. */
             models?: components["schemas"]["ModelUsage"][];
             /**
-             * @description The agent's own lines that this event carries, in order; absent where an earlier event
-             *     carries the line.
+             * @description The agent's own lines that this event carries, in order; absent if an earlier event carries the
+             *     line.
              */
             native?: components["schemas"]["Native"][];
-            /** @description The agent that spawned this one, for subagents. */
+            /** @description For subagents, the agent that spawned this one. */
             parentAgentId?: string;
-            /** @description The final answer, where the agent repeats it. */
+            /** @description The final answer, if the agent repeats it. */
             result?: string;
             /**
              * Format: uint64
-             * @description Dense from 1 within the session.
+             * @description Starts at 1 in each session and has no gaps.
              */
             seq: number;
             /** @description The session it belongs to. */
             sessionId: string;
-            /** @description Why the model stopped, in the agent's word. */
+            /** @description Why the model stopped, in the agent's words. */
             stopReason?: string;
-            /** @description The answer that follows the schema asked for. */
+            /** @description The answer that follows the requested schema. */
             structuredOutput?: unknown;
             /**
              * Format: date-time
-             * @description When the gateway had it, RFC 3339 in UTC.
+             * @description When the gateway received it, RFC 3339 in UTC.
              */
             timestamp: string;
             /**
@@ -2738,54 +2741,54 @@ export interface components {
              * @enum {string}
              */
             type: "turnCompleted";
-            /** @description What this turn used; running totals are turned into differences. */
+            /** @description The tokens that this turn used; running totals are converted to differences. */
             usage: components["schemas"]["TokenUsage"];
         };
         /** @description How a turn ended. */
         TurnEnd: "completed" | "failed" | "interrupted";
-        /** @description The turn ended in any other way; the session may go on. */
+        /** @description The turn ended in any other way; the session may continue. */
         TurnFailedEvent: {
-            /** @description `main`, or the id of the tool call that spawned the subagent. */
+            /** @description `main`, or for a subagent the id of the tool call that spawned it. */
             agentId: string;
             /**
              * Format: double
-             * @description What this turn cost, if the agent says so.
+             * @description The cost of this turn, if the agent reports it.
              */
             costUsd?: number;
             /** @description Tool calls that were refused, as the agent lists them. */
             denials?: unknown;
             /**
              * Format: uint64
-             * @description How long it took, as the agent says.
+             * @description How long it took, as reported by the agent.
              */
             durationMs?: number;
-            /** @description What went wrong, in words. */
+            /** @description What went wrong. */
             error: string;
-            /** @description The agent's own name of the error. */
+            /** @description The agent's own name for the error. */
             errorType?: string;
-            /** @description Unique over all sessions. */
+            /** @description Unique across all sessions. */
             id: string;
-            /** @description Usage by model, where the agent tells. */
+            /** @description Usage by model, if the agent reports it. */
             models?: components["schemas"]["ModelUsage"][];
             /**
-             * @description The agent's own lines that this event carries, in order; absent where an earlier event
-             *     carries the line.
+             * @description The agent's own lines that this event carries, in order; absent if an earlier event carries the
+             *     line.
              */
             native?: components["schemas"]["Native"][];
-            /** @description The agent that spawned this one, for subagents. */
+            /** @description For subagents, the agent that spawned this one. */
             parentAgentId?: string;
-            /** @description Of which kind it was. */
+            /** @description The kind of failure. */
             reason: components["schemas"]["TurnFailure"];
             /**
              * Format: uint64
-             * @description Dense from 1 within the session.
+             * @description Starts at 1 in each session and has no gaps.
              */
             seq: number;
             /** @description The session it belongs to. */
             sessionId: string;
             /**
              * Format: date-time
-             * @description When the gateway had it, RFC 3339 in UTC.
+             * @description When the gateway received it, RFC 3339 in UTC.
              */
             timestamp: string;
             /**
@@ -2798,47 +2801,47 @@ export interface components {
              * @enum {string}
              */
             type: "turnFailed";
-            /** @description What this turn used, if known. */
+            /** @description The tokens that this turn used, if known. */
             usage?: components["schemas"]["TokenUsage"];
         };
-        /** @description Of which kind a failure was. */
+        /** @description Why a turn failed. */
         TurnFailure: "error" | "interrupted" | "maxTurns" | "budget" | "refused" | "died";
-        /** @description Who began a turn. */
+        /** @description What started a turn. */
         TurnOrigin: "prompt" | "agent";
-        /** @description The agent began to work on a prompt, or by itself. */
+        /** @description The agent started to work, on a prompt or on its own. */
         TurnStartedEvent: {
-            /** @description `main`, or the id of the tool call that spawned the subagent. */
+            /** @description `main`, or for a subagent the id of the tool call that spawned it. */
             agentId: string;
-            /** @description Unique over all sessions. */
+            /** @description Unique across all sessions. */
             id: string;
-            /** @description The prompts that it works on, by the ids under which they were taken. */
+            /** @description The `messageId`s of the accepted prompts that it works on. */
             messageIds?: string[];
             /**
-             * @description The agent's own lines that this event carries, in order; absent where an earlier event
-             *     carries the line.
+             * @description The agent's own lines that this event carries, in order; absent if an earlier event carries the
+             *     line.
              */
             native?: components["schemas"]["Native"][];
-            /** @description Who began it. */
+            /** @description What started the turn. */
             origin?: components["schemas"]["TurnOrigin"];
-            /** @description The agent that spawned this one, for subagents. */
+            /** @description For subagents, the agent that spawned this one. */
             parentAgentId?: string;
-            /** @description What it works on, where that is known. */
+            /** @description The prompt, if it is known. */
             prompt?: string;
             /**
              * Format: uint64
-             * @description Dense from 1 within the session.
+             * @description Starts at 1 in each session and has no gaps.
              */
             seq: number;
             /** @description The session it belongs to. */
             sessionId: string;
             /**
              * Format: date-time
-             * @description When the gateway had it, RFC 3339 in UTC.
+             * @description When the gateway received it, RFC 3339 in UTC.
              */
             timestamp: string;
             /**
              * Format: uint64
-             * @description From 1.
+             * @description Starts at 1.
              */
             turnNumber: number;
             /**
@@ -2847,50 +2850,50 @@ export interface components {
              */
             type: "turnStarted";
         };
-        /** @description Tokens or money spent so far; for display. Sums are taken over turns. */
+        /** @description Tokens or money spent so far, for display. Totals are computed from the turns. */
         UsageReportedEvent: {
-            /** @description `main`, or the id of the tool call that spawned the subagent. */
+            /** @description `main`, or for a subagent the id of the tool call that spawned it. */
             agentId: string;
             /**
              * Format: uint64
-             * @description How many the context can hold.
+             * @description The size of the context window, in tokens.
              */
             contextSize?: number;
             /**
              * Format: uint64
-             * @description Tokens now in the context.
+             * @description Tokens currently in the context.
              */
             contextUsed?: number;
-            /** @description Unique over all sessions. */
+            /** @description Unique across all sessions. */
             id: string;
-            /** @description The agent's id of the message that used them: one message is counted once. */
+            /** @description The agent's id of the message that used the tokens. Each message is counted once. */
             messageId?: string;
-            /** @description Which model. */
+            /** @description The model. */
             model?: string;
             /**
-             * @description The agent's own lines that this event carries, in order; absent where an earlier event
-             *     carries the line.
+             * @description The agent's own lines that this event carries, in order; absent if an earlier event carries the
+             *     line.
              */
             native?: components["schemas"]["Native"][];
-            /** @description The agent that spawned this one, for subagents. */
+            /** @description For subagents, the agent that spawned this one. */
             parentAgentId?: string;
             /**
              * Format: uint64
-             * @description Dense from 1 within the session.
+             * @description Starts at 1 in each session and has no gaps.
              */
             seq: number;
             /** @description The session it belongs to. */
             sessionId: string;
             /**
              * Format: date-time
-             * @description When the gateway had it, RFC 3339 in UTC.
+             * @description When the gateway received it, RFC 3339 in UTC.
              */
             timestamp: string;
-            /** @description What the session used so far, as the agent counts. */
+            /** @description Tokens used by the session so far, as counted by the agent. */
             total?: components["schemas"]["TokenUsage"];
             /**
              * Format: double
-             * @description What the session cost so far, as the agent counts.
+             * @description Cost of the session so far, as counted by the agent.
              */
             totalCostUsd?: number;
             /**
@@ -2898,7 +2901,7 @@ export interface components {
              * @enum {string}
              */
             type: "usageReported";
-            /** @description What the last call of the model used. */
+            /** @description Tokens used by the last call to the model. */
             usage?: components["schemas"]["TokenUsage"];
         };
     };
@@ -3073,7 +3076,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description what is sent again under the same key counts once */
+                /** @description a request sent again with the same key counts once */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -3146,9 +3149,9 @@ export interface operations {
     listBoardEvents: {
         parameters: {
             query?: {
-                /** @description how many to pass over */
+                /** @description how many events to skip */
                 offset?: number;
-                /** @description how many, 1 to 1000; a number beyond that is cut to it */
+                /** @description page size, 1 to 1000; a number outside this range is clamped to it */
                 limit?: number;
             };
             header?: never;
@@ -3222,7 +3225,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The wire is open */
+            /** @description The connection is open */
             101: {
                 headers: {
                     [name: string]: unknown;
@@ -3325,7 +3328,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The wire is open */
+            /** @description The connection is open */
             101: {
                 headers: {
                     [name: string]: unknown;
@@ -3354,35 +3357,35 @@ export interface operations {
                         agents: {
                             /** @description whether the settings name it */
                             configured: boolean;
-                            /** @description how it can be driven; the first is the default */
+                            /** @description the available drivers; the first is the default */
                             drivers: string[];
-                            /** @description why it is nowhere */
+                            /** @description why the program was not found */
                             error?: string;
-                            /** @description how to get it */
+                            /** @description how to install it */
                             install: string;
-                            /** @description the variable that has a key, of a program that does not tell its login */
+                            /** @description the environment variable that has a key, if the program does not report its login */
                             keyVariable?: string;
                             /**
-                             * @description whether it is signed in, as far as it tells
+                             * @description whether it is signed in, as far as it reports that
                              * @enum {unknown}
                              */
                             login?: "signedIn" | "notSignedIn" | "notTold";
-                            /** @description by what: apiKey, token, account or cloud */
+                            /** @description how it is signed in: apiKey, token, account or cloud */
                             loginMethod?: string;
                             name: string;
-                            /** @description where it is */
+                            /** @description path of the program */
                             path?: string;
-                            /** @description what is known to be wrong with that version */
+                            /** @description known problems of that version */
                             problems?: {
-                                /** @description whether sessions cannot work with it */
+                                /** @description whether it makes sessions impossible */
                                 fatal: boolean;
                                 /** @description what to do */
                                 remedy: string;
                                 what: string;
                             }[];
-                            /** @description how its version stands to those tested */
+                            /** @description how its version compares to the tested ones */
                             standing: string;
-                            /** @description names another program */
+                            /** @description the environment variable that names another program */
                             variable?: string;
                             version?: string;
                         }[];
@@ -3395,9 +3398,9 @@ export interface operations {
     listRequests: {
         parameters: {
             query?: {
-                /** @description which */
+                /** @description state of the requests */
                 state?: "open";
-                /** @description of one session */
+                /** @description only requests of this session */
                 sessionId?: string;
             };
             header?: never;
@@ -3421,11 +3424,11 @@ export interface operations {
     listSessions: {
         parameters: {
             query?: {
-                /** @description how many, 1 to 500; a number beyond that is cut to it */
+                /** @description page size, 1 to 500; a number outside this range is clamped to it */
                 limit?: number;
-                /** @description the last session of the page before */
+                /** @description the last session of the previous page */
                 after?: string;
-                /** @description only those that have not ended */
+                /** @description only sessions that have not ended */
                 live?: boolean;
             };
             header?: never;
@@ -3450,7 +3453,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description what is sent again under the same key counts once */
+                /** @description a request sent again with the same key counts once */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -3465,7 +3468,7 @@ export interface operations {
             /** @description Done */
             201: {
                 headers: {
-                    /** @description where the session is */
+                    /** @description the path of the session */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -3552,17 +3555,17 @@ export interface operations {
     listEvents: {
         parameters: {
             query?: {
-                /** @description the number of the last event that is known */
+                /** @description the number of the last event that the client has */
                 after?: number;
-                /** @description how many, on a page, 1 to 10000; a number beyond that is cut to it */
+                /** @description page size, 1 to 10000; a number outside this range is clamped to it */
                 limit?: number;
-                /** @description for how many seconds a page waits for its first event, 0 to 60; a number beyond that is cut to it */
+                /** @description how many seconds a page waits for its first event, 0 to 60; a number outside this range is clamped to it */
                 wait?: number;
-                /** @description core has only the specification's twelve types */
+                /** @description core shows only the specification's twelve event types */
                 profile?: "core" | "full";
             };
             header?: {
-                /** @description the same as after, and wins over it */
+                /** @description the same as after; takes precedence over it */
                 "Last-Event-ID"?: number;
             };
             path: {
@@ -3584,7 +3587,7 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
-            /** @description A stream has nothing more to give: the session is over */
+            /** @description A stream has nothing more to send: the session has ended */
             204: {
                 headers: {
                     /** @description exact, or missing FROM-TO: events that this log does not have */
@@ -3650,7 +3653,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description what is sent again under the same key counts once */
+                /** @description a request sent again with the same key counts once */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -3808,9 +3811,9 @@ export interface operations {
     openSession: {
         parameters: {
             query?: {
-                /** @description the number of the last event that is known */
+                /** @description the number of the last event that the client has */
                 after?: number;
-                /** @description core has only the specification's twelve types */
+                /** @description core shows only the specification's twelve event types */
                 profile?: "core" | "full";
             };
             header?: never;
@@ -3821,7 +3824,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The wire is open */
+            /** @description The connection is open */
             101: {
                 headers: {
                     /** @description exact, or missing FROM-TO: events that this log does not have */
@@ -3911,7 +3914,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The wire is open */
+            /** @description The connection is open */
             101: {
                 headers: {
                     [name: string]: unknown;
