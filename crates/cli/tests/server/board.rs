@@ -262,11 +262,11 @@ fn a_socket_closes_with_a_reason() {
     let server = Server::start();
     let session = begin(&server, "/say one");
     let mut socket = server.socket(&format!("/ws/sessions/{session}"));
-    assert_eq!(socket.farewell(), (1000, "the session is over".to_owned()));
+    assert_eq!(socket.farewell(), (1000, "the session has ended".to_owned()));
     // A session of another front may never end: for the board it is done when its turn is.
     let other = server.session("/say one");
     let mut socket = server.socket(&format!("/ws/sessions/{other}"));
-    assert_eq!(socket.farewell(), (1000, "the session is over".to_owned()));
+    assert_eq!(socket.farewell(), (1000, "the session has ended".to_owned()));
     assert_eq!(state(&server, &other), "done");
     assert_eq!(server.get(&format!("/v1/sessions/{other}"))["state"], "idle");
     let hangs = begin(&server, "/hang");

@@ -82,7 +82,7 @@ impl Pages {
         Ok(Followed::Events(self.rest.take_front(BATCH)))
     }
 
-    /// Fetches the next page; returns whether the session is over.
+    /// Fetches the next page; returns whether the session has ended.
     async fn fetch(&mut self) -> Result<bool, AgentError> {
         let server = self.shared.location.server()?;
         let limit = self.shared.page.load(Ordering::Relaxed);
