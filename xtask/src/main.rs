@@ -1,5 +1,6 @@
-//! Commands for maintainers of agentwire: `cargo xtask drift`.
+//! Commands for maintainers of agentwire: `cargo xtask drift`, `cargo xtask dictionary`.
 
+mod dictionary;
 mod drift;
 
 use std::process::ExitCode;
@@ -17,10 +18,12 @@ struct Args {
 #[derive(Subcommand)]
 enum Task {
     Drift(drift::Args),
+    Dictionary(dictionary::Args),
 }
 
 fn main() -> ExitCode {
     match Args::parse().task {
         Task::Drift(args) => drift::run(&args),
+        Task::Dictionary(args) => dictionary::run(&args),
     }
 }

@@ -3,6 +3,7 @@
 
 mod append;
 mod batch;
+mod codec;
 pub mod gap;
 pub mod memory;
 pub mod sqlite;

@@ -88,10 +88,22 @@ impl StoreFixture {
         Self { directory, store, file }
     }
 
-    /// The same, written by a version of agentwire without checksums.
+    /// The same, written by a version of agentwire without checksums and compression.
     fn unchecked() -> Self {
         let fixture = Self::new();
-        fixture.file.execute_batch("UPDATE batches SET checksum = NULL").unwrap();
+        for (session, batches) in SESSIONS {
+            for number in 0..batches {
+                let Batch { first, lines, .. } = batch(session, number);
+                for (part, lines) in (0..).zip(lines.chunks(1 << 20)) {
+                    let changed = fixture.file.execute(
+                        "UPDATE batches SET checksum = NULL, codec = 0, lines = ?4 WHERE part = ?3 \
+                         AND first = ?2 AND session = (SELECT session FROM sessions WHERE id = ?1)",
+                        params![session, first, part, lines],
+                    );
+                    assert_eq!(changed.unwrap(), 1);
+                }
+            }
+        }
         fixture
     }
 
@@ -270,7 +282,7 @@ fn a_wrong_number_is_damage_of_its_batch_alone() {
             .query_row("SELECT count(checksum) FROM batches", (), |row| row.get::<_, i64>(0));
         let is_checked = is_checked.unwrap() > 0;
         for value in values.clone() {
-            for what in ["count", "size", "part", "first"] {
+            for what in ["count", "size", "part", "first", "codec"] {
                 for number in [1, LARGE] {
                     let (from, to) = (number * SIZE + 1, number * SIZE + SIZE);
                     fixture.with_batch("one", number, what, &value, || {
@@ -468,35 +480,64 @@ fn a_damaged_answer_is_not_given_and_counts() {
     assert_eq!(fixture.check().damage, [Damage::Key("two/1".to_owned())]);
 }
 
+/// The checksum of a row as version 2 wrote it.
+fn checksum_2(numbers: [u64; 5], lines: &[u8]) -> u32 {
+    let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+    crc32fast::hash(&[&bytes[..], lines].concat())
+}
+
+/// What older versions wrote is read as it is; only what is added has the new form.
 #[test]
-fn a_database_without_checksums_is_brought_up_to_date() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = Connection::open(path(directory.path())).unwrap();
-    file.execute_batch(include_str!("../src/store/sqlite/schema_1.sql")).unwrap();
-    file.pragma_update(None, "user_version", 1).unwrap();
-    let old = serde_json::to_string(&record("two", SessionState::Ended, None, 3)).unwrap();
-    file.execute(
-        "INSERT INTO sessions (id, state, owner, last, record) VALUES ('two', 'ended', NULL, 3, ?1)",
-        [old],
-    )
-    .unwrap();
-    let lines = batch("two", 0).lines;
-    file.execute(
-        "INSERT INTO batches (session, first, part, count, size, lines) VALUES (1, 1, 0, 3, ?1, ?2)",
-        params![lines.len(), &lines[..]],
-    )
-    .unwrap();
-    file.execute("INSERT INTO keys (key, session, answer) VALUES ('k', 1, 'two')", ()).unwrap();
-    let store = Sqlite::open(directory.path()).unwrap();
-    assert_eq!(store.read(&id("two"), 0, 1).unwrap(), [batch("two", 0)]);
-    let kept = store.session(&id("two")).unwrap().unwrap();
-    assert_eq!(kept, record("two", SessionState::Ended, None, 3));
-    assert_eq!(store.remembered("k").unwrap().as_deref(), Some("two"));
-    store.append(&[&of_batch("two", batch("two", 1))]).unwrap();
-    let checked: i64 =
-        file.query_row("SELECT count(checksum) FROM batches", (), |row| row.get(0)).unwrap();
-    assert_eq!(checked, 1);
-    assert_eq!(store.check(&mut |_, _| ()).unwrap().damage, []);
+fn an_older_database_is_brought_up_to_date() {
+    let schemas = [
+        include_str!("../src/store/sqlite/schema_1.sql"),
+        include_str!("../src/store/sqlite/schema_2.sql"),
+    ];
+    for version in [1, 2] {
+        let directory = tempfile::tempdir().unwrap();
+        let file = Connection::open(path(directory.path())).unwrap();
+        file.execute_batch(&schemas[..version].concat()).unwrap();
+        file.pragma_update(None, "user_version", version).unwrap();
+        let old = serde_json::to_string(&record("two", SessionState::Ended, None, 3)).unwrap();
+        file.execute(
+            "INSERT INTO sessions (id, state, owner, last, record) \
+             VALUES ('two', 'ended', NULL, 3, ?1)",
+            [old],
+        )
+        .unwrap();
+        let lines = batch("two", 0).lines;
+        let size = lines.len() as u64;
+        file.execute(
+            "INSERT INTO batches (session, first, part, count, size, lines) \
+             VALUES (1, 1, 0, 3, ?1, ?2)",
+            params![size, &lines[..]],
+        )
+        .unwrap();
+        file.execute("INSERT INTO keys (key, session, answer) VALUES ('k', 1, 'two')", ()).unwrap();
+        if version == 2 {
+            let checksum = checksum_2([1, 1, 0, 3, size], &lines);
+            file.execute("UPDATE batches SET checksum = ?1", [checksum]).unwrap();
+        }
+        let store = Sqlite::open(directory.path()).unwrap();
+        assert_eq!(store.read(&id("two"), 0, 1).unwrap(), [batch("two", 0)]);
+        let kept = store.session(&id("two")).unwrap().unwrap();
+        assert_eq!(kept, record("two", SessionState::Ended, None, 3));
+        assert_eq!(store.remembered("k").unwrap().as_deref(), Some("two"));
+        store.append(&[&of_batch("two", batch("two", 1))]).unwrap();
+        assert_eq!(
+            store.read(&id("two"), 0, usize::MAX).unwrap(),
+            [0, 1].map(|it| batch("two", it))
+        );
+        let forms: Vec<(bool, u8)> = file
+            .prepare("SELECT checksum IS NOT NULL, codec FROM batches ORDER BY first")
+            .unwrap()
+            .query_map((), |row| Ok((row.get(0)?, row.get(1)?)))
+            .unwrap()
+            .collect::<Result<_, _>>()
+            .unwrap();
+        assert_eq!(forms, [(version == 2, 0), (true, 1)]);
+        assert_eq!(store.check(&mut |_, _| ()).unwrap().damage, []);
+    }
 }
 
 /// For any byte of the file: what is read is what was written, or is reported as damaged, or is an error.

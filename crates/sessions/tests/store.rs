@@ -296,7 +296,7 @@ fn only_the_user_may_look_and_the_settings_are_the_durable_ones() {
     let status = store.status().unwrap();
     assert_eq!(status.journal_mode, "wal");
     assert_eq!(status.synchronous, 2);
-    assert_eq!(status.schema, 2);
+    assert_eq!(status.schema, 3);
     assert!(status.bytes > 0 && status.log_bytes > 0);
 }
 

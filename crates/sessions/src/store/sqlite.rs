@@ -24,6 +24,7 @@ use self::checkpoint::CheckpointThread;
 use self::error::failed;
 use self::readers::Readers;
 pub use self::scan::{Damage, ScanReport};
+use super::codec::Encoder;
 use super::{Append, Batch, Filter, Record, Store, StoreError};
 use crate::held_dir::HeldDir;
 use crate::owner;
@@ -58,6 +59,7 @@ pub struct Sqlite {
 #[derive(Debug)]
 struct Writer {
     connection: Connection,
+    encoder: Encoder,
     log: PathBuf,
     /// The length at which the write-ahead log is next restarted.
     log_limit: u64,
@@ -88,6 +90,7 @@ impl Sqlite {
         let signal = checkpoint::watch(&mut connection).map_err(failed("open the store"))?;
         let writer = Arc::new(Mutex::new(Writer {
             connection,
+            encoder: Encoder::new(),
             log: connect::log_path(&path),
             log_limit: LOG_LIMIT,
         }));
@@ -135,7 +138,9 @@ impl Sqlite {
         };
         writer.connection.busy_timeout(patience).ok()?;
         let kept = rows::record_text(&append.record).and_then(|record| {
-            writer.change("append", |transaction| rows::append(transaction, append, &record))
+            writer.change_with("append", |transaction, encoder| {
+                rows::append(transaction, append, &record, encoder)
+            })
         });
         let _ = writer.connection.busy_timeout(connect::BUSY_TIMEOUT);
         Some(kept)
@@ -152,9 +157,9 @@ impl Store for Sqlite {
             .iter()
             .map(|append| rows::record_text(&append.record))
             .collect::<Result<Vec<_>, _>>()?;
-        self.writer().change("append", |transaction| {
+        self.writer().change_with("append", |transaction, encoder| {
             for (append, record) in appends.iter().zip(&records) {
-                rows::append(transaction, append, record)?;
+                rows::append(transaction, append, record, encoder)?;
             }
             Ok(())
         })
@@ -274,13 +279,23 @@ impl Writer {
         what: &'static str,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, rows::Refusal>,
     ) -> Result<T, StoreError> {
+        self.change_with(what, |transaction, _| work(transaction))
+    }
+
+    /// The same for a transaction that stores lines.
+    fn change_with<T>(
+        &mut self,
+        what: &'static str,
+        work: impl FnOnce(&Transaction<'_>, &mut Encoder) -> Result<T, rows::Refusal>,
+    ) -> Result<T, StoreError> {
         let error = failed(what);
         // Immediate: a transaction that started as a reader could not wait for another writer.
         let transaction = self
             .connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(&error)?;
-        let done = work(&transaction).map_err(|refusal| refusal.into_store_error(what))?;
+        let done = work(&transaction, &mut self.encoder)
+            .map_err(|refusal| refusal.into_store_error(what))?;
         transaction.commit().map_err(&error)?;
         Ok(done)
     }

@@ -4,6 +4,8 @@
 
 use crc32fast::Hasher;
 
+use crate::store::codec::Codec;
+
 /// How a record with a checksum starts.
 const FIELD: &str = r#"{"checksum":""#;
 
@@ -20,6 +22,8 @@ pub(super) struct BatchRow<'a> {
     pub(super) count: u64,
     /// The length of all parts together.
     pub(super) size: u64,
+    pub(super) codec: Codec,
+    /// This part, as it is stored.
     pub(super) lines: &'a [u8],
 }
 
@@ -29,6 +33,10 @@ impl BatchRow<'_> {
         hasher.update(&self.session.to_le_bytes());
         for number in [self.first, self.part, self.count, self.size] {
             hasher.update(&number.to_le_bytes());
+        }
+        // Rows from before there were codecs have checksums without one.
+        if self.codec != Codec::Plain {
+            hasher.update(&[self.codec.number()]);
         }
         hasher.update(self.lines);
         hasher.finalize()

@@ -9,6 +9,7 @@ use super::checksum::BatchRow;
 use super::error::sound;
 use super::{records, rows};
 use crate::store::Batch;
+use crate::store::codec::Codec;
 use crate::store::gap::{Gap, GapReason};
 
 /// If a session's record does not say how many events there are, a row that claims to be further away than
@@ -271,7 +272,7 @@ fn read_batch(
     most: u64,
 ) -> Result<Read, rusqlite::Error> {
     let mut statement = connection.prepare_cached(
-        "SELECT session, first, part, count, size, lines, checksum FROM batches \
+        "SELECT session, first, part, count, size, lines, checksum, codec FROM batches \
          INDEXED BY batches_in_order WHERE session = ?1 AND first = ?2 ORDER BY part",
     )?;
     let mut rows = statement.query(params![session, first])?;
@@ -297,10 +298,11 @@ fn read_batch(
             return Ok(Read::Long);
         }
         // A size without a checksum may be any number.
+        let missing = usize::try_from(part.size).unwrap_or(usize::MAX).saturating_sub(lines.len());
         if parts == 1 && checksum.is_some() {
-            lines.reserve_exact(usize::try_from(part.size).unwrap_or(0).min(RESERVED));
+            lines.reserve_exact(missing.min(RESERVED));
         }
-        lines.extend_from_slice(part.lines);
+        part.codec.decode(part.lines, missing.min(rows::PART), &mut lines);
     }
     let Some((count, size)) = found else { return Ok(Read::Damaged) };
     let batch = Batch { first, count, lines: lines.into() };
@@ -317,12 +319,14 @@ fn part<'a>(row: &'a Row<'_>) -> Result<Option<(BatchRow<'a>, Option<i64>)>, rus
     if lines.is_empty() || lines.len() > rows::PART {
         return Ok(None);
     }
+    let Some(codec) = Codec::from_number(row.get(7)?) else { return Ok(None) };
     let part = BatchRow {
         session: row.get(0)?,
         first: row.get(1)?,
         part: row.get(2)?,
         count: row.get(3)?,
         size: row.get(4)?,
+        codec,
         lines,
     };
     Ok(Some((part, row.get(6)?)))

@@ -8,10 +8,11 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::checksum::{self, BatchRow};
 use super::error::failed;
 use super::{Status, connect};
+use crate::store::codec::Encoder;
 use crate::store::{Append, Record, StoreError};
 
 /// SQLite holds a value that it writes or reads twice more in memory; a batch of 200 MiB is therefore split
-/// into parts of this length.
+/// into parts of this length, each compressed by itself.
 pub(super) const PART: usize = 1024 * 1024;
 
 /// How many rows of deleted sessions are removed in one transaction.
@@ -58,6 +59,7 @@ pub(super) fn append(
     connection: &Connection,
     append: &Append,
     record: &str,
+    encoder: &mut Encoder,
 ) -> Result<(), Refusal> {
     let summary = &append.record.summary;
     let id = summary.id.as_str();
@@ -91,13 +93,15 @@ pub(super) fn append(
     };
     if let Some(batch) = &append.batch {
         let mut insert = connection.prepare_cached(
-            "INSERT INTO batches (session, first, part, count, size, lines, checksum) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            "INSERT INTO batches (session, first, part, count, size, codec, lines, checksum) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         )?;
         let (first, count, size) = (batch.first, batch.count, batch.lines.len() as u64);
         for (part, lines) in (0..).zip(batch.lines.chunks(PART)) {
-            let checksum = BatchRow { session, first, part, count, size, lines }.checksum();
-            insert.execute(params![session, first, part, count, size, lines, checksum])?;
+            let (codec, lines) = encoder.encode(lines);
+            let checksum = BatchRow { session, first, part, count, size, codec, lines }.checksum();
+            let codec = codec.number();
+            insert.execute(params![session, first, part, count, size, codec, lines, checksum])?;
         }
     }
     for (key, answer) in &append.keys {

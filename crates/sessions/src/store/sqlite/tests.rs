@@ -13,8 +13,16 @@ fn store() -> (Sqlite, TempDir) {
     (Sqlite::open(directory.path()).unwrap(), directory)
 }
 
+/// One event of this size, of bytes that no compression makes smaller.
 fn append(first: u64, size: usize) -> Append {
-    let mut lines = vec![b'x'; size];
+    let mut state = first;
+    let noise = std::iter::repeat_with(|| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let byte = (state >> 56) as u8;
+        if byte == b'\n' { 0 } else { byte }
+    });
+    let mut lines: Vec<u8> = noise.take(size).collect();
     lines.push(b'\n');
     Append {
         batch: Some(Batch { first, count: 1, lines: lines.into() }),
