@@ -77,9 +77,11 @@ impl CheckpointSignal {
     /// A failed copy is harmless: the events are durable, and the next commit asks again.
     fn run(&self, connection: &Connection, writer: &Mutex<Writer>) {
         while self.next() {
+            // The first copy takes long. The second copies only what was added meanwhile, so that almost
+            // nothing is left.
             copy(connection);
-            // Little was added meanwhile. Once everything is copied the log restarts, and nothing may be
-            // added in between.
+            copy(connection);
+            // Once everything is copied the log restarts, and nothing may be added in between.
             let mut writer = lock(writer);
             copy(&writer.connection);
             writer.limit_log();
