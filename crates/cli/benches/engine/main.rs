@@ -6,7 +6,8 @@
 //! interleaved rounds: a copy of the pipe, a relay that stores nothing, SQLite with one row per event, a
 //! file with `fdatasync`.
 //!
-//! `-- PART…` selects parts (flow latency append history start growth memory). `AGENTWIRE_BENCH_ROUNDS`
+//! `-- PART…` selects parts (flow latency append history start growth memory
+//! scale). `AGENTWIRE_BENCH_ROUNDS`
 //! sets the number of rounds (5). `AGENTWIRE_BENCH_DIR` sets where logs are written, which must be a real
 //! disk (default: the target directory).
 #![allow(
@@ -31,6 +32,7 @@ mod history;
 mod latency;
 mod memory;
 mod report;
+mod scale;
 mod start;
 mod yardsticks;
 
@@ -59,6 +61,7 @@ const PARTS: &[(&str, Part)] = &[
     ("start", |rounds| Box::pin(start::run(rounds))),
     ("growth", |rounds| Box::pin(growth::run(rounds))),
     ("memory", |rounds| Box::pin(memory::run(rounds))),
+    ("scale", |rounds| Box::pin(scale::run(rounds))),
 ];
 
 fn main() -> ExitCode {

@@ -65,10 +65,13 @@ impl Drop for Talk {
 
 impl Talk {
     fn start(place: &Path, verb: &[&str]) -> Self {
+        // Not next to the log, which agentwire keeps agents out of.
+        let work = place.join("work");
+        std::fs::create_dir_all(&work).expect("a directory");
         let mut child = Command::new(env!("CARGO_BIN_EXE_agentwire"))
             .args(verb)
             .args(STREAM)
-            .current_dir(place)
+            .current_dir(work)
             .env_clear()
             .env("AGENTWIRE_AGENT", "demo")
             .env("AGENTWIRE_DATA_DIR", place.join("data"))

@@ -13,7 +13,7 @@ use agentwire_sessions::settings::AgentCommand;
 use tempfile::TempDir;
 
 use crate::agent::{self, TURN};
-use crate::place::{Gateway as _, Relay, Server, directory};
+use crate::place::{Gateway as _, Relay, Server, directory, work};
 use crate::replay::written;
 use crate::report::{least, median, micros, percentile, time, times};
 
@@ -66,7 +66,7 @@ impl Place {
                     .env("AGENTWIRE_DATA_DIR", directory.path().join("data"))
                     .env("AGENTWIRE_CONFIG", directory.path().join("config.toml"))
                     .env("AGENTWIRE_LOG", "error")
-                    .directory(directory.path());
+                    .directory(work(&directory));
                 (AgentClient::over(transport), None, Some(directory))
             }
             Way::InProcess => {

@@ -1,9 +1,9 @@
-//! One session at full speed to 1 and 50 readers (goals 1, 3, 4, 10).
+//! One session at full speed to 1 and 50 readers, and what it takes on disk (goals 1, 3, 4, 10).
 
 use std::time::Instant;
 
 use crate::agent::{self, TURN};
-use crate::place::{Gateway, Relay, Server, cpu};
+use crate::place::{Gateway, Relay, Server, builds, cpu};
 use crate::report::{median, per_second, time, times};
 
 const READERS: [usize; 2] = [1, 50];
@@ -21,31 +21,56 @@ pub async fn run(rounds: usize) {
         "One session at full speed over WebSockets, durable, compared with a relay that stores nothing:\n"
     );
     println!(
-        "| readers | rawrelay, lines | agentwire, lines | ratio | rawrelay, CPU per line | agentwire, CPU per line | ratio | lost, doubled or reordered |"
+        "| readers | gateway | lines | ratio | CPU per line | ratio | on disk, of the agent's output | lost, doubled or reordered |"
     );
     println!("|---|---|---|---|---|---|---|---|");
     for readers in READERS {
         // Fifty readers are fifty times the work.
         let turns = if readers == 1 { 2000 } else { 400 };
-        let (mut relay, mut server) = (Vec::new(), Vec::new());
+        let builds = builds();
+        let mut relay = Vec::new();
+        let mut ours: Vec<(Vec<Run>, Vec<f64>)> =
+            builds.iter().map(|_| Default::default()).collect();
         for _ in 0..rounds {
             relay.push(measure(&Relay::start(), readers, turns).await);
-            server.push(measure(&Server::start(), readers, turns).await);
+            for ((_, program), (runs, disk)) in builds.iter().zip(&mut ours) {
+                let server = Server::of(program);
+                runs.push(measure(&server, readers, turns).await);
+                disk.push(server.stored() as f64 / printed(turns));
+            }
         }
-        let rate = |runs: &[Run]| median(runs.iter().map(|run| run.lines / run.seconds).collect());
-        let cpu = |runs: &[Run]| median(runs.iter().map(|run| run.cpu).collect());
-        let faults: u64 = relay.iter().chain(&server).map(|run| run.faults).sum();
-        println!(
-            "| {readers} | {} | {} | {} | {} | {} | {} | {faults} |",
-            per_second(rate(&relay)),
-            per_second(rate(&server)),
-            times(rate(&server) / rate(&relay)),
-            time(cpu(&relay)),
-            time(cpu(&server)),
-            times(cpu(&server) / cpu(&relay)),
-        );
-        assert_eq!(faults, 0, "lines were lost, doubled or out of order");
+        let (relay_rate, relay_cpu) = (rate(&relay), cpu_of(&relay));
+        row(readers, "rawrelay", &relay, (relay_rate, relay_cpu), None);
+        for ((name, _), (runs, disk)) in builds.iter().zip(ours) {
+            row(readers, name, &runs, (relay_rate, relay_cpu), Some(median(disk)));
+        }
     }
+}
+
+fn rate(runs: &[Run]) -> f64 {
+    median(runs.iter().map(|run| run.lines / run.seconds).collect())
+}
+
+fn cpu_of(runs: &[Run]) -> f64 {
+    median(runs.iter().map(|run| run.cpu).collect())
+}
+
+fn row(readers: usize, name: &str, runs: &[Run], relay: (f64, f64), disk: Option<f64>) {
+    let faults: u64 = runs.iter().map(|run| run.faults).sum();
+    println!(
+        "| {readers} | {name} | {} | {} | {} | {} | {} | {faults} |",
+        per_second(rate(runs)),
+        times(rate(runs) / relay.0),
+        time(cpu_of(runs)),
+        times(cpu_of(runs) / relay.1),
+        disk.map_or_else(String::new, times),
+    );
+    assert_eq!(faults, 0, "lines were lost, doubled or out of order");
+}
+
+/// Bytes that the agent prints in this many turns.
+fn printed(turns: u64) -> f64 {
+    agent::turn(0).len() as f64 * turns as f64
 }
 
 async fn measure(gateway: &impl Gateway, readers: usize, turns: u64) -> Run {

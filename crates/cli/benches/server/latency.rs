@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::time::{Duration, Instant};
 
 use crate::agent::{self, TURN};
-use crate::place::{Gateway, Relay, Server, cpu};
+use crate::place::{Gateway, Relay, Server, builds, cpu, directory};
 use crate::reader::Reader;
 use crate::report::{least, median, micros, percentile, time, times};
 
@@ -42,43 +42,60 @@ impl Rounds {
 
 pub async fn run(rounds: usize) {
     println!(
-        "From the agent's write of a line to a client's receipt of it over a WebSocket, p50 (median of the rounds) / p99 (best round); CPU is the gateway's, of one core:\n"
+        "From the agent's write of a line to a client's receipt of it over a WebSocket, p50 (median of the rounds) / p99 (best round). The limit is rawrelay plus one append with fdatasync at that pace (p50). CPU is the gateway's:\n"
     );
     println!(
-        "| sessions | lines/s of each | one append + fdatasync at that pace, p50 | rawrelay | agentwire, durable | ratio | rawrelay, CPU | agentwire, CPU | ratio |"
+        "| sessions | lines/s of each | gateway | age | of the limit | CPU, of one core | CPU per line | of rawrelay |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|");
     for (sessions, rate) in PACES {
         pace(*sessions, *rate, rounds).await;
     }
 }
 
 async fn pace(sessions: u64, rate: u64, rounds: usize) {
-    let (relay, server) = (Relay::start(), Server::start());
-    let (mut of_relay, mut of_server) =
-        (Side::new(&relay, sessions).await, Side::new(&server, sessions).await);
+    let builds = builds();
+    let relay = Relay::start();
+    let servers: Vec<Server> = builds.iter().map(|(_, program)| Server::of(program)).collect();
+    let mut of_relay = Side::new(&relay, sessions).await;
+    let mut of_servers = Vec::new();
+    for server in &servers {
+        of_servers.push(Side::new(server, sessions).await);
+    }
     let mut sync = Vec::new();
     for _ in 0..rounds {
         sync.push(synced(sessions * rate).await);
         of_relay.round(rate).await;
-        of_server.round(rate).await;
+        for side in &mut of_servers {
+            side.round(rate).await;
+        }
     }
-    let (relay, server) = (of_relay.rounds, of_server.rounds);
-    let middle = median(server.middle.clone()) / median(relay.middle.clone());
-    let high = least(&server.high) / least(&relay.high);
-    let seconds = SECONDS as f64;
-    let cpu = |rounds: &Rounds| median(rounds.cpu.clone()) / seconds * 100.0;
-    println!(
-        "| {sessions} | {rate} | {} | {} | {} | {} / {} | {:.1} % | {:.1} % | {} |",
-        time(median(sync)),
-        relay.show(),
-        server.show(),
-        times(middle),
-        times(high),
-        cpu(&relay),
-        cpu(&server),
-        times(cpu(&server) / cpu(&relay)),
-    );
+    let sync = median(sync);
+    let relay = of_relay.rounds;
+    let limit = median(relay.middle.clone()) + sync;
+    let used = |rounds: &Rounds| median(rounds.cpu.clone());
+    let row = |name: &str, rounds: &Rounds| {
+        let (middle, high) = (median(rounds.middle.clone()), least(&rounds.high));
+        println!(
+            "| {sessions} | {rate} | {name} | {} | {} / {} | {:.1} % | {} | {} |",
+            rounds.show(),
+            times(middle / limit),
+            times(high / limit),
+            used(rounds) / SECONDS as f64 * 100.0,
+            time(used(rounds) * 1e6 / (lines(rate) * sessions) as f64),
+            times(used(rounds) / used(&relay)),
+        );
+    };
+    row("rawrelay", &relay);
+    println!("| {sessions} | {rate} | one append + fdatasync | {} | | | | |", time(sync));
+    for ((name, _), side) in builds.iter().zip(&of_servers) {
+        row(name, &side.rounds);
+    }
+}
+
+/// Lines of one session in a round.
+fn lines(rate: u64) -> u64 {
+    (rate * SECONDS / TURN).max(1) * TURN
 }
 
 /// A gateway, its sessions, and one reader for each.
@@ -101,7 +118,7 @@ impl<'g, G: Gateway> Side<'g, G> {
     }
 
     async fn round(&mut self, rate: u64) {
-        let turns = (rate * SECONDS / TURN).max(1);
+        let turns = lines(rate) / TURN;
         let count = self.sessions.len() as u64;
         let reading: Vec<_> = std::mem::take(&mut self.readers)
             .into_iter()
@@ -129,7 +146,8 @@ impl<'g, G: Gateway> Side<'g, G> {
 /// Median microseconds of one append with a sync, at this many per second: a disk that was idle takes
 /// longer.
 async fn synced(rate: u64) -> f64 {
-    let mut file = tempfile::NamedTempFile::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let directory = directory();
+    let mut file = tempfile::NamedTempFile::new_in(directory.path()).unwrap();
     let mut times = Vec::new();
     for _ in 0..SYNCS {
         tokio::time::sleep(Duration::from_secs(1) / u32::try_from(rate).unwrap()).await;

@@ -7,7 +7,8 @@
 //!
 //! `-- PART…` selects parts (flow latency stalled replay idle start client). `AGENTWIRE_BENCH_ROUNDS` sets
 //! the number of rounds (5). `AGENTWIRE_BENCH_DIR` sets where logs are written, which must be a real disk
-//! (default: the target directory).
+//! (default: the target directory). `AGENTWIRE_BENCH_OTHER` is another build of `agentwire` to measure in the
+//! same rounds.
 #![allow(
     dead_code,
     clippy::allow_attributes,

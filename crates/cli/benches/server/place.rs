@@ -1,7 +1,7 @@
 //! The server and the relay as processes, and what they cost.
 
 use std::io::{BufRead as _, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -41,11 +41,29 @@ pub fn directory() -> TempDir {
         agent::VERB
     );
     std::fs::write(directory.path().join("config.toml"), config).unwrap();
+    std::fs::create_dir(work(&directory)).unwrap();
     directory
+}
+
+/// Where agents work: not next to the log, which agentwire keeps them out of.
+pub fn work(directory: &TempDir) -> PathBuf {
+    directory.path().join("work")
+}
+
+/// The other build to compare with, from `AGENTWIRE_BENCH_OTHER`.
+pub fn other() -> Option<PathBuf> {
+    std::env::var_os("AGENTWIRE_BENCH_OTHER").map(PathBuf::from)
+}
+
+/// The builds of agentwire to measure, and their names in tables.
+pub fn builds() -> Vec<(&'static str, PathBuf)> {
+    let own = ("agentwire", PathBuf::from(env!("CARGO_BIN_EXE_agentwire")));
+    std::iter::once(own).chain(other().map(|other| ("agentwire, other build", other))).collect()
 }
 
 /// `agentwire serve` with its own log.
 pub struct Server {
+    program: PathBuf,
     child: Child,
     address: String,
     token: String,
@@ -56,18 +74,23 @@ pub struct Server {
 
 impl Server {
     pub fn start() -> Self {
-        Self::again(directory())
+        Self::of(Path::new(env!("CARGO_BIN_EXE_agentwire")))
+    }
+
+    /// Another build.
+    pub fn of(program: &Path) -> Self {
+        Self::again(program.to_owned(), directory())
     }
 
     /// Starts a server over the existing log.
-    fn again(directory: TempDir) -> Self {
+    fn again(program: PathBuf, directory: TempDir) -> Self {
         let begun = Instant::now();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_agentwire"))
+        let mut child = Command::new(&program)
             .args(["serve", "--http", "127.0.0.1:0", "--insights", "127.0.0.1:0"])
             .env("AGENTWIRE_DATA_DIR", directory.path().join("data"))
             .env("AGENTWIRE_CONFIG", directory.path().join("config.toml"))
             .env("AGENTWIRE_LOG", "error")
-            .current_dir(directory.path())
+            .current_dir(work(&directory))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -81,14 +104,23 @@ impl Server {
         let told: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("{line}"));
         let address = told["http"].as_str().unwrap().trim_start_matches("http://").to_owned();
         let token = std::fs::read_to_string(told["tokenFile"].as_str().unwrap()).unwrap();
-        Self { child, address, token: token.trim().to_owned(), directory, ready }
+        Self { program, child, address, token: token.trim().to_owned(), directory, ready }
     }
 
     pub fn restart(mut self) -> Self {
         self.end();
         let empty = tempfile::tempdir().unwrap();
         let directory = std::mem::replace(&mut self.directory, empty);
-        Self::again(directory)
+        Self::again(std::mem::take(&mut self.program), directory)
+    }
+
+    /// Bytes on disk of everything that the server has stored, once it has stopped.
+    pub fn stored(mut self) -> u64 {
+        self.end();
+        let data = std::fs::read_dir(self.directory.path().join("data")).unwrap();
+        let files = data.map(|file| file.unwrap().path());
+        let store = files.filter(|path| path.to_string_lossy().contains("agentwire.db"));
+        store.map(|path| std::fs::metadata(path).unwrap().len()).sum()
     }
 
     fn end(&mut self) {
