@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use agentwire_sessions::log::EventLog;
 use agentwire_sessions::store::Batch;
 use agentwire_sessions::store::memory::Memory;
 use bytes::Bytes;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
-use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::sync::{oneshot, watch};
+use tokio::time::{sleep, timeout};
 
 use crate::stores::gate::{Gate, Stop};
 use crate::stores::{append, id, of_batch, sqlite};
@@ -43,6 +46,54 @@ async fn a_disk_that_hangs_keeps_no_thread_from_the_others() {
         assert!(!writing.is_finished());
         gate.stop_at(&[]);
         writing.await.unwrap().unwrap();
+    }
+}
+
+/// With several threads, the one that waits for the disk leaves everything else to the others: tasks that it
+/// was about to run, sockets, timers.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_disk_that_hangs_keeps_no_task_sockets_or_timers_waiting() {
+    for _ in 0..200 {
+        let (store, _directory) = sqlite();
+        let gate = Gate::at_once(store);
+        let log = EventLog::new(gate.clone());
+        let writer = log.open(id("a"), 0);
+        gate.stop_at(&[Stop::Before]);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let echo = tokio::spawn(async move {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            let mut byte = [0];
+            while socket.read_exact(&mut byte).await.is_ok() {
+                socket.write_all(&byte).await.unwrap();
+            }
+        });
+        let mut socket = TcpStream::connect(address).await.unwrap();
+        let (wake, woken) = oneshot::channel();
+        let waiting = tokio::spawn(woken);
+        let writing = tokio::spawn(async move {
+            let queued: Vec<_> = (0..3).map(|_| tokio::spawn(async {})).collect();
+            // The task that this wakes is the next one of this thread, which then waits for the disk.
+            let _ = wake.send(());
+            let committed = writer.submit(append("a", 1, 1));
+            (committed.await, queued)
+        });
+        gate.stopped(Stop::Before).await;
+        timeout(LONG, waiting).await.expect("it runs").unwrap().unwrap();
+        for byte in 0..3 {
+            timeout(LONG, async {
+                socket.write_all(&[byte]).await.unwrap();
+                assert_eq!(socket.read_u8().await.unwrap(), byte);
+                sleep(Duration::from_millis(1)).await;
+            })
+            .await
+            .expect("sockets and timers work");
+        }
+        assert!(!writing.is_finished());
+        gate.stop_at(&[]);
+        writing.await.unwrap().0.unwrap();
+        drop(socket);
+        echo.await.unwrap();
     }
 }
 
