@@ -19,13 +19,13 @@ use clap_complete::Shell;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub(crate) use self::client::{At, Interrupt, Permit, PermitVerb, Send, Stop};
+pub(crate) use self::client::{At, Permit, PermitVerb, Send, Sessions};
 use self::client::{INTERRUPT_HELP, PERMIT_HELP, SEND_HELP, STOP_HELP};
 pub(crate) use self::help::{GROUPS, command, explain, unbroken};
 pub(crate) use self::models::ModelServer;
 use self::models::model_server_help;
 use self::run::{ATTACH_HELP, LOGS_HELP, RUN_HELP};
-pub(crate) use self::run::{Attach, Format, Logs, Run};
+pub(crate) use self::run::{Attach, Format, Logs, Output, Run};
 pub(crate) use self::server::{Auth, Serve, Token, TokenVerb, Trust, TrustVerb};
 use self::server::{SERVE_HELP, TOKEN_HELP, TRUST_HELP};
 use self::verbs::{
@@ -196,10 +196,10 @@ pub(crate) enum Verb {
     Send(Send),
     /// Interrupt the current turn of sessions
     #[command(after_long_help = INTERRUPT_HELP)]
-    Interrupt(Interrupt),
+    Interrupt(Sessions),
     /// End sessions
     #[command(after_long_help = STOP_HELP)]
-    Stop(Stop),
+    Stop(Sessions),
     /// List and answer requests of agents
     #[command(after_long_help = PERMIT_HELP)]
     Permit(Permit),
@@ -290,8 +290,8 @@ pub(crate) struct Translate {
     pub(crate) to: To,
 
     /// Which events to write
-    #[arg(long, value_enum, default_value_t = ProfileArg::Full)]
-    pub(crate) profile: ProfileArg,
+    #[arg(long, value_parser = one_of(PROFILES), default_value = "full")]
+    pub(crate) profile: Profile,
 
     /// With `--to claude`, also write partial text (`stream_event` lines)
     #[arg(long)]
@@ -344,22 +344,24 @@ pub(crate) enum To {
     Board,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ProfileArg {
-    /// Only the specification's twelve event types, without native lines
-    Core,
-    /// All event types, with the agent's native lines
-    Full,
+/// A value of an option: its name, the value, and what it does.
+type Choice<T> = (&'static str, T, &'static str);
+
+/// One of these values.
+fn one_of<T: Copy + std::marker::Send + Sync + 'static>(
+    choices: &'static [Choice<T>],
+) -> impl TypedValueParser<Value = T> {
+    let names = choices.iter().map(|(name, _, does)| PossibleValue::new(*name).help(*does));
+    PossibleValuesParser::new(names).try_map(move |name| {
+        let chosen = choices.iter().find(|(known, ..)| *known == name);
+        chosen.map(|(_, value, _)| *value).ok_or("unknown value")
+    })
 }
 
-impl std::convert::From<ProfileArg> for Profile {
-    fn from(profile: ProfileArg) -> Self {
-        match profile {
-            ProfileArg::Core => Self::Core,
-            ProfileArg::Full => Self::Full,
-        }
-    }
-}
+const PROFILES: &[Choice<Profile>] = &[
+    ("core", Profile::Core, "Only the specification's twelve event types, without native lines"),
+    ("full", Profile::Full, "All event types, with the agent's native lines"),
+];
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Play {

@@ -72,7 +72,8 @@ fn fall_back(settings: &Settings, what: &str, other: &str) -> AgentType {
 /// Opens the engine. This process becomes the reaper of what agents leave behind, and hides its
 /// memory from them. If the system refuses either, the keepers still contain the agents.
 pub(crate) async fn hub(loaded: Loaded) -> Result<Hub, GatewayError> {
-    check_data_dir(&loaded.engine)?;
+    // It must be ours alone, and usable.
+    loaded.engine.check_data_dir().map_err(|error| unusable(&loaded.engine, &error))?;
     if loaded.engine.keeper.is_some() {
         let _ = process::become_subreaper();
         let _ = process::hide_memory();
@@ -80,12 +81,7 @@ pub(crate) async fn hub(loaded: Loaded) -> Result<Hub, GatewayError> {
     Hub::open(loaded.engine).await
 }
 
-/// Refuses a data directory that is not ours alone, or cannot be used.
-pub(crate) fn check_data_dir(settings: &Settings) -> Result<(), GatewayError> {
-    settings.check_data_dir().map_err(|error| unusable(settings, &error))
-}
-
-/// The same; creates it if there is none.
+/// Creates the data directory if there is none. Refuses one that is not ours alone, or cannot be used.
 pub(crate) fn make_data_dir(settings: &Settings) -> Result<(), GatewayError> {
     settings.make_data_dir().map_err(|error| unusable(settings, &error))
 }

@@ -158,8 +158,16 @@ pub(crate) fn pad(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(columns.saturating_sub(text.width())))
 }
 
-pub(crate) fn width(text: &str) -> usize {
-    text.width()
+/// The width of each column of a table.
+pub(crate) fn widths<'r, const N: usize>(
+    rows: impl IntoIterator<Item = &'r [String; N]>,
+) -> [usize; N] {
+    rows.into_iter().fold([0; N], |mut widths, row| {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.width());
+        }
+        widths
+    })
 }
 
 #[cfg(test)]

@@ -113,12 +113,7 @@ pub(crate) fn table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> io
     let stdout = io::stdout();
     let has_head = stdout.is_terminal();
     let head = has_head.then(|| head.map(str::to_owned));
-    let mut widths = [0; N];
-    for row in head.iter().chain(rows) {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(format::width(cell));
-        }
-    }
+    let widths = format::widths(head.iter().chain(rows));
     let mut out = stdout.lock();
     for (number, row) in head.iter().chain(rows).enumerate() {
         let cells = row.iter().zip(widths).map(|(cell, width)| format::pad(cell, width));

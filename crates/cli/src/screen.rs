@@ -8,6 +8,7 @@ use agentwire_protocol::{ErrorCode, Event, GatewayError, Profile, Stream};
 use tokio::sync::{mpsc, oneshot};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
+use crate::args::{Format, Output};
 use crate::print;
 use crate::view::layout::{self, Ink, Page};
 use crate::view::{Lens, Style, View};
@@ -29,6 +30,16 @@ pub(crate) enum Shape {
     Events(Profile),
     /// The agent's own stdout.
     Native,
+}
+
+impl Shape {
+    /// Events, or this text.
+    pub(crate) fn of(output: Output, text: Self) -> Self {
+        match output.format {
+            Format::Text => text,
+            Format::Jsonl => Self::Events(output.profile),
+        }
+    }
 }
 
 pub(crate) struct Screen {

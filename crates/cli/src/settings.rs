@@ -165,8 +165,7 @@ fn resolve(
 
 /// The settings files, default and in use, and the server's key.
 fn private(file: Option<&Path>, tls_key: Option<&Path>, environment: Environment) -> Vec<PathBuf> {
-    let usual = base("XDG_CONFIG_HOME", ".config", environment).map(|base| base.join("agentwire"));
-    usual
+    config_dir(environment)
         .into_iter()
         .chain(file.map(Path::to_path_buf))
         .chain(tls_key.map(Path::to_path_buf))

@@ -19,7 +19,7 @@ use std::io::{self, Write};
 use agentwire_protocol::event::{
     SessionEndReason, SessionEnded, SessionStarted, TurnCompleted, TurnFailed, TurnFailure,
 };
-use agentwire_protocol::{Event, EventKind, MAIN_AGENT, Native, TokenUsage};
+use agentwire_protocol::{Event, EventKind, MAIN_AGENT, Native, Text, TokenUsage};
 use jiff::Timestamp;
 
 pub(crate) use self::layout::Style;
@@ -37,6 +37,17 @@ pub(crate) enum Lens {
     /// Errors and denials.
     Notes,
 }
+
+/// Whose event it is, and when it happened.
+#[derive(Clone, Copy)]
+struct Origin<'e> {
+    agent: &'e str,
+    parent: Option<&'e str>,
+    now: Option<Timestamp>,
+}
+
+/// What the gateway says, or the agent that everything starts with.
+const MAIN: Origin<'static> = Origin { agent: MAIN_AGENT, parent: None, now: None };
 
 #[derive(Debug)]
 pub(crate) struct View {
@@ -67,7 +78,7 @@ impl View {
         let agent = event.agent_id.decode();
         if self.lens == Lens::Answer {
             if let (EventKind::TextChunk(chunk), MAIN_AGENT) = (&event.kind, &*agent) {
-                let block = chunk.block_id.as_ref().map(ToString::to_string);
+                let block = decoded(chunk.block_id.as_ref());
                 self.says(Section::Text, &chunk.content.decode(), block, chunk.is_complete);
             }
             return self.send(out);
@@ -76,8 +87,9 @@ impl View {
             self.started(started, &event.session_id);
             return self.send(out);
         }
-        let parent = event.parent_agent_id.as_ref().map(ToString::to_string);
-        self.show(event.kind, &agent, parent.as_deref(), now, &event.native);
+        let parent = decoded(event.parent_agent_id.as_ref());
+        let origin = Origin { agent: &agent, parent: parent.as_deref(), now };
+        self.show(event.kind, origin, &event.native);
         self.send(out)
     }
 
@@ -125,53 +137,51 @@ impl View {
         out.write_all(self.page.take().as_bytes())
     }
 
-    fn show(
-        &mut self,
-        kind: EventKind<'_>,
-        agent: &str,
-        parent: Option<&str>,
-        now: Option<Timestamp>,
-        native: &[Native<'_>],
-    ) {
-        let all = self.lens != Lens::Notes;
+    /// Whether more than errors and denials is shown.
+    fn shows_all(&self) -> bool {
+        self.lens != Lens::Notes
+    }
+
+    fn show(&mut self, kind: EventKind<'_>, origin: Origin<'_>, native: &[Native<'_>]) {
+        let all = self.shows_all();
         match kind {
             EventKind::SessionEnded(ended) => self.ended(&ended),
             EventKind::TurnStarted(turn) => {
-                self.state.begin_turn(now);
+                self.state.begin_turn(origin.now);
                 if let Some(prompt) = turn.prompt {
                     self.prompt(&prompt.decode());
                 }
             }
-            EventKind::TurnCompleted(turn) => self.turn_completed(&turn, now, all),
-            EventKind::TurnFailed(turn) => self.turn_failed(&turn, now),
+            EventKind::TurnCompleted(turn) => self.turn_completed(&turn, origin.now),
+            EventKind::TurnFailed(turn) => self.turn_failed(&turn, origin.now),
             EventKind::TextChunk(chunk) if all => {
-                if agent != MAIN_AGENT || self.lens == Lens::Whole {
-                    self.state.heard(agent);
-                    let block = chunk.block_id.as_ref().map(ToString::to_string);
+                if origin.agent != MAIN_AGENT || self.lens == Lens::Whole {
+                    self.state.heard(origin.agent);
+                    let block = decoded(chunk.block_id.as_ref());
                     let text = chunk.content.decode();
-                    self.hear(agent, parent, Section::Text, &text, block, chunk.is_complete);
+                    self.hear(origin, Section::Text, &text, block, chunk.is_complete);
                 }
             }
             EventKind::ThinkingChunk(chunk) if all => {
-                let block = chunk.block_id.as_ref().map(ToString::to_string);
+                let block = decoded(chunk.block_id.as_ref());
                 let text = chunk.content.decode();
-                self.hear(agent, parent, Section::Thinking, &text, block, chunk.is_complete);
+                self.hear(origin, Section::Thinking, &text, block, chunk.is_complete);
             }
-            EventKind::ToolStarted(started) => self.tool_started(&started, agent, parent, now, all),
+            EventKind::ToolStarted(started) => self.tool_started(&started, origin),
             EventKind::ToolProgress(progress) => self.state.progress(&progress),
-            EventKind::ToolCompleted(done) => self.tool_completed(&done, agent, parent, now, all),
-            EventKind::ToolFailed(failed) => self.tool_failed(&failed, agent, parent, all),
-            EventKind::FileChanged(change) if all => self.file_changed(&change, agent, parent),
+            EventKind::ToolCompleted(done) => self.tool_completed(&done, origin),
+            EventKind::ToolFailed(failed) => self.tool_failed(&failed, origin),
+            EventKind::FileChanged(change) if all => self.file_changed(&change, origin),
             EventKind::Error(error) => self.error(&error),
             EventKind::PlanUpdated(plan) if all => {
-                self.turn_to(agent, parent);
+                self.turn_to(origin);
                 self.plan(&plan);
             }
-            EventKind::AgentSpawned(spawned) => self.spawned(&spawned, agent, parent, now, all),
-            EventKind::AgentFinished(done) => self.finished(&done, agent, parent, now, all),
-            EventKind::RequestRaised(request) => self.state.raised(&request, agent, parent),
-            EventKind::RequestSettled(settled) => self.settled(&settled, now, all),
-            EventKind::StatusChanged(status) => self.status(&status, agent, all),
+            EventKind::AgentSpawned(spawned) => self.spawned(&spawned, origin),
+            EventKind::AgentFinished(done) => self.finished(&done, origin),
+            EventKind::RequestRaised(request) => self.state.raised(&request, origin),
+            EventKind::RequestSettled(settled) => self.settled(&settled, origin.now),
+            EventKind::StatusChanged(status) => self.status(&status, origin.agent),
             EventKind::Other(_) if all => self.stderr(native),
             EventKind::SessionStarted(_)
             | EventKind::TextChunk(_)
@@ -185,15 +195,15 @@ impl View {
     }
 
     /// The next output is this agent's. A subagent is named once.
-    fn turn_to(&mut self, agent: &str, parent: Option<&str>) {
-        if self.state.speaker == agent {
+    fn turn_to(&mut self, origin: Origin<'_>) {
+        if self.state.speaker == origin.agent {
             return;
         }
         self.page.end_line();
         self.state.block = None;
         self.state.last_tool = None;
-        self.state.speaker = agent.to_owned();
-        let (depth, name) = self.state.agent(agent, parent);
+        self.state.speaker = origin.agent.to_owned();
+        let (depth, name) = self.state.agent(origin);
         if depth > 0 {
             self.page.section(Section::Work);
             self.page.indent = 2 * (depth - 1);
@@ -204,16 +214,15 @@ impl View {
 
     fn hear(
         &mut self,
-        agent: &str,
-        parent: Option<&str>,
+        origin: Origin<'_>,
         section: Section,
         text: &str,
         block: Option<String>,
         is_complete: bool,
     ) {
         // The end of a block that another agent's output has ended already.
-        if !text.is_empty() || self.state.speaker == agent {
-            self.turn_to(agent, parent);
+        if !text.is_empty() || self.state.speaker == origin.agent {
+            self.turn_to(origin);
             self.says(section, text, block, is_complete);
         }
     }
@@ -244,7 +253,7 @@ impl View {
 
     fn started(&mut self, started: &SessionStarted<'_>, session: &str) {
         self.state.directory.clone_from(&started.config.working_directory);
-        if self.lens == Lens::Notes {
+        if !self.shows_all() {
             return;
         }
         let config = &started.config;
@@ -260,14 +269,14 @@ impl View {
             return;
         }
         prompt.clone_into(&mut self.state.prompt);
-        self.turn_to(MAIN_AGENT, None);
+        self.turn_to(MAIN);
         self.page.paragraph(Section::Head);
         self.page.marked(Ink::Bold, prompt.trim_end(), Some("> "));
         self.page.end_line();
     }
 
     fn ended(&mut self, ended: &SessionEnded<'_>) {
-        let error = ended.error.as_ref().map(ToString::to_string).unwrap_or_default();
+        let error = decoded(ended.error.as_ref()).unwrap_or_default();
         let how = match ended.reason {
             SessionEndReason::Completed | SessionEndReason::Cancelled => return,
             SessionEndReason::Failed => "the session failed",
@@ -278,9 +287,9 @@ impl View {
         }
     }
 
-    fn turn_completed(&mut self, turn: &TurnCompleted<'_>, now: Option<Timestamp>, all: bool) {
-        let duration = turn.duration_ms.or_else(|| self.state.turn_took(now));
-        if all {
+    fn turn_completed(&mut self, turn: &TurnCompleted<'_>, now: Option<Timestamp>) {
+        if self.shows_all() {
+            let duration = turn.duration_ms.or_else(|| self.state.turn_took(now));
             let figures = figures(duration, Some(&turn.usage), turn.cost_usd);
             self.close(Ink::Green, "✓ ", "", &figures, "");
         }
@@ -309,14 +318,14 @@ impl View {
     }
 
     fn close(&mut self, ink: Ink, mark: &str, how: &str, figures: &str, error: &str) {
-        if self.lens == Lens::Notes {
+        if !self.shows_all() {
             return self.note(&if error.is_empty() {
                 how.to_owned()
             } else {
                 format!("{how}: {error}")
             });
         }
-        self.turn_to(MAIN_AGENT, None);
+        self.turn_to(MAIN);
         self.state.block = None;
         self.page.section(Section::End);
         let between = if how.is_empty() || figures.is_empty() { "" } else { " · " };
@@ -326,6 +335,11 @@ impl View {
             self.page.end_line();
         }
     }
+}
+
+/// A text of an event, if it has one.
+fn decoded(text: Option<&Text<'_>>) -> Option<String> {
+    text.map(ToString::to_string)
 }
 
 /// Duration, tokens and cost.

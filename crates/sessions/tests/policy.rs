@@ -28,8 +28,6 @@ use serde_json::{Value, json};
 
 const WORK: &str = "/srv/project";
 const HOME: &str = "/home/user";
-const AGENTS: [AgentType; 5] =
-    [AgentType::Claude, AgentType::Codex, AgentType::Gemini, AgentType::Acp, AgentType::Demo];
 const MODES: [ApprovalMode; 4] =
     [ApprovalMode::Ask, ApprovalMode::AskDangerous, ApprovalMode::AutoEdit, ApprovalMode::AutoAll];
 

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use agentwire_protocol::Json;
 use agentwire_protocol::command::Remember;
-use clap::{Subcommand, ValueEnum};
+use clap::Subcommand;
+
+use super::{Choice, one_of};
 
 /// Which server to use.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -46,18 +48,9 @@ pub(crate) struct Send {
     pub(crate) at: At,
 }
 
+/// Running sessions, and their server.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Interrupt {
-    /// Session ids, or unique prefixes of them
-    #[arg(value_name = "ID", required = true)]
-    pub(crate) sessions: Vec<String>,
-
-    #[command(flatten)]
-    pub(crate) at: At,
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct Stop {
+pub(crate) struct Sessions {
     /// Session ids, or unique prefixes of them
     #[arg(value_name = "ID", required = true)]
     pub(crate) sessions: Vec<String>,
@@ -96,8 +89,8 @@ pub(crate) enum PermitVerb {
         input: Option<Json<'static>>,
 
         /// How long the answer holds
-        #[arg(long, value_enum, default_value_t = RememberArg::Once)]
-        remember: RememberArg,
+        #[arg(long, value_parser = one_of(REMEMBER), default_value = "once")]
+        remember: Remember,
 
         #[command(flatten)]
         at: At,
@@ -133,22 +126,10 @@ pub(crate) enum PermitVerb {
     },
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum RememberArg {
-    /// For this call only
-    Once,
-    /// For identical calls in this session
-    Session,
-}
-
-impl From<RememberArg> for Remember {
-    fn from(remember: RememberArg) -> Self {
-        match remember {
-            RememberArg::Once => Self::Once,
-            RememberArg::Session => Self::Session,
-        }
-    }
-}
+const REMEMBER: &[Choice<Remember>] = &[
+    ("once", Remember::Once, "For this call only"),
+    ("session", Remember::Session, "For identical calls in this session"),
+];
 
 fn object(text: &str) -> Result<Json<'static>, String> {
     let value = Json::parse(text).map_err(|error| error.to_string())?;

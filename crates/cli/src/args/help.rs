@@ -207,6 +207,8 @@ impl Sections<'_> {
 
 #[cfg(test)]
 mod tests {
+    use unicode_width::UnicodeWidthStr as _;
+
     use super::*;
 
     #[test]
@@ -292,7 +294,7 @@ mod tests {
             let (_, _, page) = pages.iter().find(|(page, ..)| *page == name).expect(&name);
             let text = verb.get_after_long_help().map(ToString::to_string).unwrap_or_default();
             for line in text.lines().filter(|line| line.starts_with("  ")) {
-                assert!(format::width(line) <= 96, "{name}: {line}");
+                assert!(line.width() <= 96, "{name}: {line}");
                 assert!(page.lines().any(|shown| shown == line), "{name}: {line:?} in\n{page}");
                 count += 1;
             }
@@ -378,7 +380,7 @@ mod tests {
         let page = template(&Args::command(), Some(60));
         let page = anstream::adapter::strip_str(&page).to_string();
         for line in page.lines() {
-            assert!(format::width(line) <= 60, "{line:?}");
+            assert!(line.width() <= 60, "{line:?}");
         }
         let about = "\n                unified events or another client format\n";
         assert!(page.contains(about), "{page}");

@@ -1,11 +1,11 @@
 //! `run`, `attach` and `logs`.
 
 use agentwire_dialects::programs;
-use agentwire_protocol::{AgentType, ApprovalMode, SandboxMode};
+use agentwire_protocol::{AgentType, ApprovalMode, Profile, SandboxMode};
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
-use super::{At, ProfileArg, any_number, whole};
+use super::{At, Choice, PROFILES, any_number, one_of, whole};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Run {
@@ -23,12 +23,12 @@ pub(crate) struct Run {
     pub(crate) model: Option<String>,
 
     /// When to ask before a tool runs [default: the settings, else ask]
-    #[arg(long, value_enum, value_name = "MODE")]
-    pub(crate) approval: Option<ApprovalArg>,
+    #[arg(long, value_parser = one_of(APPROVALS), value_name = "MODE")]
+    pub(crate) approval: Option<ApprovalMode>,
 
     /// Sandbox for the agent's commands
-    #[arg(long, value_enum, value_name = "MODE")]
-    pub(crate) sandbox: Option<SandboxArg>,
+    #[arg(long, value_parser = one_of(SANDBOXES), value_name = "MODE")]
+    pub(crate) sandbox: Option<SandboxMode>,
 
     /// Resume this session (id or a unique prefix)
     #[arg(long, value_name = "ID")]
@@ -62,19 +62,8 @@ pub(crate) struct Run {
     #[arg(long, value_name = "TEXT")]
     pub(crate) system: Option<String>,
 
-    /// Output format: text, or jsonl for unified events
-    #[arg(long, value_enum, hide_possible_values = true, default_value_t = Format::Text)]
-    pub(crate) format: Format,
-
-    /// With `--format jsonl`: all events (full), or the specification's twelve types (core)
-    #[arg(
-        long,
-        value_enum,
-        hide_possible_values = true,
-        default_value_t = ProfileArg::Full,
-        hide_short_help = true
-    )]
-    pub(crate) profile: ProfileArg,
+    #[command(flatten)]
+    pub(crate) output: Output,
 
     /// Prompt; `-` or a pipe reads stdin; without one, a terminal asks for it
     #[arg(value_name = "PROMPT")]
@@ -87,19 +76,8 @@ pub(crate) struct Attach {
     #[arg(value_name = "ID")]
     pub(crate) session: String,
 
-    /// Output format: text, or jsonl for unified events
-    #[arg(long, value_enum, hide_possible_values = true, default_value_t = Format::Text)]
-    pub(crate) format: Format,
-
-    /// With `--format jsonl`: all events (full), or the specification's twelve types (core)
-    #[arg(
-        long,
-        value_enum,
-        hide_possible_values = true,
-        default_value_t = ProfileArg::Full,
-        hide_short_help = true
-    )]
-    pub(crate) profile: ProfileArg,
+    #[command(flatten)]
+    pub(crate) output: Output,
 
     #[command(flatten)]
     pub(crate) at: At,
@@ -115,19 +93,8 @@ pub(crate) struct Logs {
     #[arg(short, long)]
     pub(crate) follow: bool,
 
-    /// Output format: text, or jsonl for unified events
-    #[arg(long, value_enum, hide_possible_values = true, default_value_t = Format::Text)]
-    pub(crate) format: Format,
-
-    /// With `--format jsonl`: all events (full), or the specification's twelve types (core)
-    #[arg(
-        long,
-        value_enum,
-        hide_possible_values = true,
-        default_value_t = ProfileArg::Full,
-        hide_short_help = true
-    )]
-    pub(crate) profile: ProfileArg,
+    #[command(flatten)]
+    pub(crate) output: Output,
 
     /// Only print events after this one
     #[arg(long, value_name = "SEQ", default_value_t = 0, value_parser = any_number)]
@@ -139,6 +106,24 @@ pub(crate) struct Logs {
 
     #[command(flatten)]
     pub(crate) at: At,
+}
+
+/// How events are printed.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct Output {
+    /// Output format: text, or jsonl for unified events
+    #[arg(long, value_enum, hide_possible_values = true, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+
+    /// With `--format jsonl`: all events (full), or the specification's twelve types (core)
+    #[arg(
+        long,
+        value_parser = one_of(PROFILES),
+        hide_possible_values = true,
+        default_value = "full",
+        hide_short_help = true
+    )]
+    pub(crate) profile: Profile,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -156,53 +141,23 @@ fn agents() -> impl TypedValueParser<Value = AgentType> {
     PossibleValuesParser::new(names).try_map(|name| name.parse::<AgentType>())
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "camelCase")]
-pub(crate) enum ApprovalArg {
-    /// Ask before every tool
-    Ask,
-    /// Allow reads, edits and harmless commands in the project; ask before the rest
-    AskDangerous,
-    /// Allow file edits in the project; ask before the rest
-    AutoEdit,
-    /// Allow every tool; you still get the agent's questions
-    AutoAll,
-}
+const APPROVALS: &[Choice<ApprovalMode>] = &[
+    ("ask", ApprovalMode::Ask, "Ask before every tool"),
+    (
+        "askDangerous",
+        ApprovalMode::AskDangerous,
+        "Allow reads, edits and harmless commands in the project; ask before the rest",
+    ),
+    ("autoEdit", ApprovalMode::AutoEdit, "Allow file edits in the project; ask before the rest"),
+    ("autoAll", ApprovalMode::AutoAll, "Allow every tool; you still get the agent's questions"),
+];
 
-impl From<ApprovalArg> for ApprovalMode {
-    fn from(mode: ApprovalArg) -> Self {
-        match mode {
-            ApprovalArg::Ask => Self::Ask,
-            ApprovalArg::AskDangerous => Self::AskDangerous,
-            ApprovalArg::AutoEdit => Self::AutoEdit,
-            ApprovalArg::AutoAll => Self::AutoAll,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "camelCase")]
-pub(crate) enum SandboxArg {
-    /// The agent's own default
-    None,
-    /// No writes
-    ReadOnly,
-    /// Writes only in the workspace
-    WorkspaceWrite,
-    /// No restrictions
-    FullAccess,
-}
-
-impl From<SandboxArg> for SandboxMode {
-    fn from(mode: SandboxArg) -> Self {
-        match mode {
-            SandboxArg::None => Self::None,
-            SandboxArg::ReadOnly => Self::ReadOnly,
-            SandboxArg::WorkspaceWrite => Self::WorkspaceWrite,
-            SandboxArg::FullAccess => Self::FullAccess,
-        }
-    }
-}
+const SANDBOXES: &[Choice<SandboxMode>] = &[
+    ("none", SandboxMode::None, "The agent's own default"),
+    ("readOnly", SandboxMode::ReadOnly, "No writes"),
+    ("workspaceWrite", SandboxMode::WorkspaceWrite, "Writes only in the workspace"),
+    ("fullAccess", SandboxMode::FullAccess, "No restrictions"),
+];
 
 fn turns(text: &str) -> Result<u32, String> {
     Ok(u32::try_from(whole(text, 1, 1000)?).unwrap_or(u32::MAX))

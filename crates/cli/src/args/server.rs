@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use agentwire_server::tokens::Scope;
 use clap::{Subcommand, ValueEnum};
 
-use super::positive_size;
+use super::{Choice, one_of, positive_size};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Serve {
@@ -75,8 +75,8 @@ pub(crate) enum TokenVerb {
     #[command(after_long_help = CREATE_HELP)]
     Create {
         /// What the token allows
-        #[arg(long, value_enum)]
-        scope: ScopeArg,
+        #[arg(long, value_parser = one_of(SCOPES))]
+        scope: Scope,
         /// Name, for `token ls` and the log
         #[arg(long, default_value = "unnamed")]
         name: String,
@@ -120,28 +120,12 @@ pub(crate) enum TrustVerb {
     },
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ScopeArg {
-    /// Read sessions and events
-    Watch,
-    /// Also start, prompt and stop sessions
-    Drive,
-    /// Also answer requests
-    Approve,
-    /// Everything
-    Admin,
-}
-
-impl From<ScopeArg> for Scope {
-    fn from(scope: ScopeArg) -> Self {
-        match scope {
-            ScopeArg::Watch => Self::Watch,
-            ScopeArg::Drive => Self::Drive,
-            ScopeArg::Approve => Self::Approve,
-            ScopeArg::Admin => Self::Admin,
-        }
-    }
-}
+const SCOPES: &[Choice<Scope>] = &[
+    ("watch", Scope::Watch, "Read sessions and events"),
+    ("drive", Scope::Drive, "Also start, prompt and stop sessions"),
+    ("approve", Scope::Approve, "Also answer requests"),
+    ("admin", Scope::Admin, "Everything"),
+];
 
 /// An address; without a host, or with `localhost`, on this machine only.
 fn address(text: &str) -> Result<SocketAddr, String> {

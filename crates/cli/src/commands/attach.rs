@@ -2,7 +2,7 @@
 
 use agentwire_protocol::SessionState;
 
-use crate::args::{Attach, Format, Global};
+use crate::args::{Attach, Global};
 use crate::drive::{Drive, Signals};
 use crate::failure::Failure;
 use crate::screen::{Screen, Shape};
@@ -13,10 +13,7 @@ pub(crate) fn run(global: &Global, args: &Attach) -> Result<(), Failure> {
     source::open(global, &args.at, async |source| {
         let id = source.find(&args.session).await?;
         let summary = source.summary(&id).await?;
-        let mut screen = Screen::new(match args.format {
-            Format::Text => Shape::Story,
-            Format::Jsonl => Shape::Events(args.profile.into()),
-        });
+        let mut screen = Screen::new(Shape::of(args.output, Shape::Story));
         let signals = Signals::new()?;
         let reach = match summary.state {
             SessionState::Ended => None,
@@ -33,14 +30,12 @@ pub(crate) fn run(global: &Global, args: &Attach) -> Result<(), Failure> {
                 let events = Events::Stream(session.updates_after(0));
                 Drive::new(events, summary.last_seq, screen, signals).answering(*session, terminal)
             }
-            Some(ControlPath::Not(why)) => {
-                if screen.is_seen() {
+            not_reached => {
+                if let Some(ControlPath::Not(why)) = not_reached
+                    && screen.is_seen()
+                {
                     screen.remark(&format!("{}; attached read-only", why.message));
                 }
-                let events = source.events(&id, 0, true).await?;
-                Drive::new(events, summary.last_seq, screen, signals)
-            }
-            None => {
                 let events = source.events(&id, 0, true).await?;
                 Drive::new(events, summary.last_seq, screen, signals)
             }

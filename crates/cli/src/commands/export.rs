@@ -7,10 +7,11 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use agentwire_protocol::{Event, SessionId};
+use agentwire_protocol::SessionId;
 
 use self::transcript::{Style, Transcript};
 use crate::args::{Export, ExportFormat, Global};
+use crate::commands::logs::read;
 use crate::failure::Failure;
 use crate::format;
 use crate::print::{self, Progress};
@@ -42,7 +43,7 @@ async fn write(
         ExportFormat::Markdown => Some(Transcript::new(Style::Markdown)),
     };
     if let Some(transcript) = &mut transcript {
-        transcript.begin(&summary, &mut out)?;
+        transcript.begin(&summary);
     }
     let mut events = source.events(id, 0, false).await?;
     let mut progress = Progress::new();
@@ -54,9 +55,8 @@ async fn write(
             None => out.write_all(&batch.lines)?,
             Some(transcript) => {
                 for (_, line) in batch.events() {
-                    let text = std::str::from_utf8(line).map_err(io::Error::other)?;
-                    transcript
-                        .event(&Event::from_json(text).map_err(io::Error::other)?, &mut out)?;
+                    transcript.event(&read(line)?);
+                    out.write_all(transcript.take().as_bytes())?;
                 }
             }
         }
@@ -66,7 +66,8 @@ async fn write(
     }
     progress.clear();
     if let Some(transcript) = &mut transcript {
-        transcript.end(&mut out)?;
+        transcript.end();
+        out.write_all(transcript.take().as_bytes())?;
     }
     Ok(out.flush()?)
 }

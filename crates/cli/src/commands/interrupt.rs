@@ -2,12 +2,12 @@
 
 use agentwire_protocol::{ErrorCode, GatewayError, SessionId, SessionState};
 
-use crate::args::{Global, Interrupt};
+use crate::args::{Global, Sessions};
 use crate::failure::Failure;
 use crate::source::{self, Source};
 use crate::{format, print};
 
-pub(crate) fn run(global: &Global, args: &Interrupt) -> Result<(), Failure> {
+pub(crate) fn run(global: &Global, args: &Sessions) -> Result<(), Failure> {
     source::open(global, &args.at, async |source| each(source, &args.sessions, interrupt).await)
 }
 

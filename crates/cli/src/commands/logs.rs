@@ -2,7 +2,7 @@
 
 use agentwire_protocol::{ErrorCode, Event, GatewayError};
 
-use crate::args::{Format, Global, Logs};
+use crate::args::{Global, Logs};
 use crate::failure::Failure;
 use crate::print;
 use crate::screen::{Screen, Shape};
@@ -12,10 +12,9 @@ pub(crate) fn run(global: &Global, args: &Logs) -> Result<(), Failure> {
     source::open(global, &args.at, async |source| {
         let id = source.find(&args.session).await?;
         let last = source.summary(&id).await?.last_seq;
-        let mut screen = Screen::new(match (args.native, args.format) {
-            (true, _) => Shape::Native,
-            (false, Format::Text) => Shape::Story,
-            (false, Format::Jsonl) => Shape::Events(args.profile.into()),
+        let mut screen = Screen::new(match args.native {
+            true => Shape::Native,
+            false => Shape::of(args.output, Shape::Story),
         });
         let mut events = source.events(&id, args.after, args.follow).await?;
         let mut shown = args.after;

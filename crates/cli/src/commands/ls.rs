@@ -56,13 +56,8 @@ fn write(
 ) -> io::Result<()> {
     let head = ["ID", "STATE", "AGENT", "AGE", "TURNS", "COST", "TITLE", "DIRECTORY"];
     let rows: Vec<[String; 8]> = sessions.iter().map(row).collect();
-    let mut widths = head.map(str::len);
-    for row in &rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(format::width(cell));
-        }
-    }
-    let [id, state, agent, age, turns, cost, title, directory] = widths;
+    let [id, state, agent, age, turns, cost, title, directory] =
+        format::widths(std::iter::once(&head.map(str::to_owned)).chain(&rows));
     // A mark, and two spaces before each column but the first.
     let fixed = 2 + id + state + agent + age + turns + cost + 2 * 7;
     let free = columns.map(|columns| columns.saturating_sub(fixed));

@@ -27,7 +27,7 @@ pub(crate) fn run(global: &Global, args: &Permit) -> Result<(), Failure> {
                 }
                 Ok(Settlement {
                     updated_input: input.clone(),
-                    remember: Some((*remember).into()),
+                    remember: Some(*remember),
                     ..Settlement::allow(open.request.request_id.to_string())
                 })
             })

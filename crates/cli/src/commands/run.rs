@@ -6,7 +6,7 @@ use agentwire_protocol::session::{OnLimit, SystemPrompt};
 use agentwire_protocol::{AgentType, GatewayError, Prompt, SessionConfig, SessionId};
 use agentwire_sessions::{Hub, NewSession};
 
-use crate::args::{Format, Global, Run};
+use crate::args::{Global, Run};
 use crate::drive::{Drive, DriveResult, Signals};
 use crate::failure::Failure;
 use crate::screen::{Screen, Shape};
@@ -45,11 +45,8 @@ async fn talk(hub: &Hub, args: &Run, named: Option<AgentType>) -> Result<DriveRe
             0,
         ),
     };
-    let text = prompt::read(args.prompt.as_deref(), agent)?;
-    let screen = Screen::new(match args.format {
-        Format::Text => Shape::Talk,
-        Format::Jsonl => Shape::Events(args.profile.into()),
-    });
+    let text = prompt::read_for(agent, args.prompt.as_deref())?;
+    let screen = Screen::new(Shape::of(args.output, Shape::Talk));
     let terminal = if screen.is_seen() { Terminal::open() } else { None };
     // From now on a signal ends the session, not the program.
     let signals = Signals::new()?;
@@ -76,8 +73,8 @@ fn config(args: &Run, can_ask: bool) -> SessionConfig {
     SessionConfig {
         working_directory: args.directory.clone(),
         model: args.model.clone(),
-        approval_mode: args.approval.map(Into::into),
-        sandbox_mode: args.sandbox.map(Into::into),
+        approval_mode: args.approval,
+        sandbox_mode: args.sandbox,
         allowed_tools: rules(&args.allow),
         blocked_tools: rules(&args.block),
         trust: args.trust.then_some(true),

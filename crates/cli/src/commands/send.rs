@@ -1,12 +1,10 @@
 //! `agentwire send`: sends a prompt to a session that a server runs or can resume.
 
-use std::io::{self, IsTerminal as _};
-
 use agentwire_client::Session;
-use agentwire_protocol::{ErrorCode, GatewayError, SessionState, SessionSummary};
+use agentwire_protocol::{SessionState, SessionSummary};
 use serde_json::json;
 
-use super::run::prompt::{from_stdin, with_stdin};
+use super::run::prompt;
 use crate::args::{Global, Send};
 use crate::drive::{Drive, Signals};
 use crate::failure::Failure;
@@ -16,7 +14,7 @@ use crate::terminal::Terminal;
 use crate::{format, print};
 
 pub(crate) fn run(global: &Global, args: &Send) -> Result<(), Failure> {
-    let text = prompt(args)?;
+    let text = prompt::read(args.prompt.as_deref(), "> ", None)?;
     source::open(global, &args.at, async |source| {
         let id = source.find(&args.session).await?;
         let summary = source.summary(&id).await?;
@@ -41,22 +39,6 @@ pub(crate) fn run(global: &Global, args: &Send) -> Result<(), Failure> {
             }
         }
     })
-}
-
-fn prompt(args: &Send) -> Result<String, Failure> {
-    let text = match args.prompt.as_deref() {
-        Some("-") => from_stdin()?,
-        Some(text) => with_stdin(text)?,
-        None if !io::stdin().is_terminal() => from_stdin()?,
-        None => print::ask_line("> ")?.unwrap_or_default(),
-    };
-    match text.trim().is_empty() {
-        false => Ok(text),
-        true => {
-            let message = "the prompt is empty; give it as an argument or on stdin";
-            Err(GatewayError::new(ErrorCode::InvalidMessage, message).into())
-        }
-    }
 }
 
 /// Delivers the prompt exactly once, even if it is sent again. Returns its id, if known.

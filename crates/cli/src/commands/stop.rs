@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use agentwire_protocol::{ErrorCode, GatewayError, SessionId, SessionState};
 
 use super::interrupt::each;
-use crate::args::{Global, Stop};
+use crate::args::{Global, Sessions};
 use crate::failure::Failure;
 use crate::format;
 use crate::source::{self, Source};
@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Time between two looks at the state.
 const LOOK: Duration = Duration::from_millis(200);
 
-pub(crate) fn run(global: &Global, args: &Stop) -> Result<(), Failure> {
+pub(crate) fn run(global: &Global, args: &Sessions) -> Result<(), Failure> {
     source::open(global, &args.at, async |source| each(source, &args.sessions, stop).await)
 }
 

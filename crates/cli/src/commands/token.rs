@@ -19,7 +19,7 @@ pub(crate) fn run(global: &Global, args: &Token) -> Result<(), Failure> {
         TokenVerb::Show => writeln!(out, "{}", tokens.main()?)?,
         TokenVerb::Create { scope, name } => {
             let now = jiff::Timestamp::now().to_string();
-            let (_, secret) = tokens.create(name, (*scope).into(), now)?;
+            let (_, secret) = tokens.create(name, *scope, now)?;
             writeln!(out, "{secret}")?;
         }
         TokenVerb::Ls { json: true } => print::json(&json!({ "tokens": tokens.list()? }))?,

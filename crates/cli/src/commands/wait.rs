@@ -20,9 +20,16 @@ use crate::source::{self, EventUpdate, Source};
 /// How long to wait before asking an unreachable server again.
 const AGAIN: Duration = Duration::from_secs(1);
 
-enum Outcome {
-    Reached(SessionSummary),
-    Failed(SessionSummary, String),
+struct Outcome {
+    session: SessionSummary,
+    /// Why it did not succeed, if it did not.
+    failure: Option<String>,
+}
+
+impl Outcome {
+    fn failed(session: SessionSummary, why: impl Into<String>) -> Self {
+        Self { session, failure: Some(why.into()) }
+    }
 }
 
 pub(crate) fn run(global: &Global, args: &Wait) -> Result<(), Failure> {
@@ -39,18 +46,13 @@ pub(crate) fn run(global: &Global, args: &Wait) -> Result<(), Failure> {
             },
         }
     })?;
-    let mut failed = false;
-    let mut sessions = Vec::new();
-    for outcome in outcomes {
-        match outcome {
-            Outcome::Reached(session) => sessions.push(session),
-            Outcome::Failed(session, why) => {
-                failed = true;
-                print::error(&format!("session {} {why}", format::short(session.id.as_str())));
-                sessions.push(session);
-            }
+    for Outcome { session, failure } in &outcomes {
+        if let Some(why) = failure {
+            print::error(&format!("session {} {why}", format::short(session.id.as_str())));
         }
     }
+    let has_failed = outcomes.iter().any(|outcome| outcome.failure.is_some());
+    let sessions: Vec<_> = outcomes.into_iter().map(|outcome| outcome.session).collect();
     if args.json {
         print::json(&json!({ "sessions": sessions }))?;
     } else {
@@ -58,7 +60,7 @@ pub(crate) fn run(global: &Global, args: &Wait) -> Result<(), Failure> {
             writeln!(print::stdout(), "{}  {}", session.id, ls::state(session))?;
         }
     }
-    if failed { Err(Failure::Exit(1)) } else { Ok(()) }
+    if has_failed { Err(Failure::Exit(1)) } else { Ok(()) }
 }
 
 async fn all(source: &Source, ids: &[SessionId], what: WaitFor) -> Result<Vec<Outcome>, Failure> {
@@ -93,8 +95,7 @@ async fn one(source: &Source, id: &SessionId, what: WaitFor) -> Result<Outcome, 
                 return Ok(outcome);
             }
             if over {
-                let why = "was lost: its process is gone";
-                return Ok(Outcome::Failed(session, why.to_owned()));
+                return Ok(Outcome::failed(session, "was lost: its process is gone"));
             }
         }
         let seen = tokio::select! {
@@ -119,11 +120,11 @@ fn judge(session: &SessionSummary, what: WaitFor, turn_failed: bool) -> Option<O
         WaitFor::Idle => ended || session.state == SessionState::Idle,
         WaitFor::Request => match session.state {
             SessionState::WaitingPermission | SessionState::WaitingQuestion => {
-                return Some(Outcome::Reached(session.clone()));
+                return Some(Outcome { session: session.clone(), failure: None });
             }
             SessionState::Ended => {
-                let why = "has ended and has no pending request".to_owned();
-                return Some(Outcome::Failed(session.clone(), why));
+                let why = "has ended and has no pending request";
+                return Some(Outcome::failed(session.clone(), why));
             }
             SessionState::Starting
             | SessionState::Idle
@@ -134,20 +135,16 @@ fn judge(session: &SessionSummary, what: WaitFor, turn_failed: bool) -> Option<O
     if !reached {
         return None;
     }
-    let error = session.error.as_deref().map(format::line);
-    let broken = match session.reason {
-        Some(SessionEndReason::Failed) => Some("failed".to_owned()),
-        Some(SessionEndReason::Timeout) => Some("timed out".to_owned()),
-        Some(SessionEndReason::Completed | SessionEndReason::Cancelled) | None => None,
-    };
-    Some(match (broken, turn_failed) {
-        (Some(broken), _) => {
-            let why = error.map(|error| format!("{broken}: {error}")).unwrap_or(broken);
-            Outcome::Failed(session.clone(), why)
+    let error = session.error.as_deref().map(|error| format!(": {}", format::line(error)));
+    let broken = |how: &str| Some(format!("{how}{}", error.unwrap_or_default()));
+    let failure = match session.reason {
+        Some(SessionEndReason::Failed) => broken("failed"),
+        Some(SessionEndReason::Timeout) => broken("timed out"),
+        Some(SessionEndReason::Completed | SessionEndReason::Cancelled) | None => {
+            turn_failed.then(|| "failed in its last turn".to_owned())
         }
-        (None, true) => Outcome::Failed(session.clone(), "failed in its last turn".to_owned()),
-        (None, false) => Outcome::Reached(session.clone()),
-    })
+    };
+    Some(Outcome { session: session.clone(), failure })
 }
 
 async fn timed_out(
@@ -160,7 +157,7 @@ async fn timed_out(
         let session = source.summary(id).await?;
         let why =
             format!("did not reach that state within {seconds} s (state: {})", ls::state(&session));
-        outcomes.push(Outcome::Failed(session, why));
+        outcomes.push(Outcome::failed(session, why));
     }
     Ok(outcomes)
 }

@@ -8,8 +8,8 @@ use agentwire_protocol::event::{
 };
 use agentwire_protocol::{Json, Settlement};
 
-use super::input;
 use super::layout::{Ink, Page};
+use super::{decoded, input};
 
 const KEYS: usize = 9;
 
@@ -74,7 +74,7 @@ impl Dialog {
     }
 
     pub(crate) fn tool(&self) -> Option<String> {
-        self.request.tool_use_id.as_ref().map(ToString::to_string)
+        decoded(self.request.tool_use_id.as_ref())
     }
 
     pub(crate) fn reading(&self) -> Reading {
@@ -93,15 +93,12 @@ impl Dialog {
     /// Shows everything needed for an answer.
     pub(crate) fn show(&self, page: &mut Page, directory: Option<&str>) {
         let request = &self.request;
-        let text =
-            |text: &Option<agentwire_protocol::Text<'_>>| text.as_ref().map(ToString::to_string);
         if request.questions.is_empty() {
-            let name = text(&request.tool_name).filter(|_| !self.is_trust());
-            let name = name.or(text(&request.title)).or(text(&request.name));
-            let name = name.unwrap_or_else(|| "The agent".to_owned());
+            let tool = request.tool_name.as_ref().filter(|_| !self.is_trust());
+            let name = tool.or(request.title.as_ref()).or(request.name.as_ref());
+            let name = decoded(name).unwrap_or_else(|| "The agent".to_owned());
             let of = self.agent.as_ref().map(|agent| format!("  ({agent})")).unwrap_or_default();
-            let is_tool = request.tool_name.is_some() && !self.is_trust();
-            let asks = if is_tool { " asks for permission" } else { "" };
+            let asks = if tool.is_some() { " asks for permission" } else { "" };
             page.line(&[
                 (Ink::Yellow, "? "),
                 (Ink::Bold, &name),
@@ -113,7 +110,7 @@ impl Dialog {
                 input::show(page, input, directory);
             }
             let path = request.blocked_path.as_ref().map(|path| format!("because of {path}"));
-            for why in [text(&request.message), path].into_iter().flatten() {
+            for why in [decoded(request.message.as_ref()), path].into_iter().flatten() {
                 page.line(&[(Ink::Dim, &why)]);
             }
             page.indent -= 2;

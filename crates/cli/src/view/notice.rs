@@ -4,13 +4,13 @@ use agentwire_protocol::event::{ErrorEvent, PlanStatus, PlanUpdated, Status, Sta
 use agentwire_protocol::{MAIN_AGENT, Native, Stream};
 
 use super::layout::Ink;
-use super::{Lens, View};
+use super::{View, decoded};
 
 impl View {
     pub(super) fn error(&mut self, error: &ErrorEvent<'_>) {
         let message = error.message.decode();
         if self.state.is_news(&message) {
-            if self.lens == Lens::Notes {
+            if !self.shows_all() {
                 return self.note(&message);
             }
             self.work();
@@ -36,11 +36,12 @@ impl View {
         }
     }
 
-    pub(super) fn status(&mut self, status: &StatusChanged<'_>, agent: &str, all: bool) {
+    pub(super) fn status(&mut self, status: &StatusChanged<'_>, agent: &str) {
         if let Some(place) = status.info.as_ref().and_then(|info| info.working_directory.as_ref()) {
             self.state.directory = Some(place.to_string());
         }
-        let message = status.message.as_ref().map(ToString::to_string).unwrap_or_default();
+        let message = decoded(status.message.as_ref()).unwrap_or_default();
+        let all = self.shows_all();
         let (ink, mark) = match status.status {
             Status::Prompted if agent == MAIN_AGENT => return self.prompt(&message),
             Status::Warning => {
@@ -55,7 +56,7 @@ impl View {
             Status::Mode if all => (Ink::Dim, "· mode: "),
             _ => return,
         };
-        if self.lens == Lens::Notes {
+        if !all {
             return self.note(&message);
         }
         self.work();

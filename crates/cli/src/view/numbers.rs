@@ -36,11 +36,6 @@ pub(crate) fn dollars(amount: f64) -> String {
     if amount < 1.0 { format!("${amount:.4}") } else { format!("${amount:.2}") }
 }
 
-/// `3 lines`.
-pub(crate) fn lines(count: usize) -> String {
-    if count == 1 { "1 line".to_owned() } else { format!("{count} lines") }
-}
-
 /// `… 3 more lines`.
 pub(crate) fn more(count: usize) -> String {
     if count == 1 { "… 1 more line".to_owned() } else { format!("… {count} more lines") }

@@ -7,7 +7,7 @@ use agentwire_protocol::event::{RequestRaised, ToolKind, ToolProgress};
 use jiff::Timestamp;
 
 use super::layout::Section;
-use super::{numbers, summary};
+use super::{Origin, decoded, numbers, summary};
 
 /// How many entries of each kind are kept. Beyond that, the view shows less detail.
 const LIMIT: usize = 4096;
@@ -106,16 +106,16 @@ impl ViewState {
         about.is_some_and(|(_, reason)| error.contains(reason))
     }
 
-    pub(super) fn agent(&mut self, id: &str, parent: Option<&str>) -> (usize, String) {
-        if id == MAIN_AGENT {
+    /// The depth and the name of the agent.
+    pub(super) fn agent(&self, origin: Origin<'_>) -> (usize, String) {
+        if origin.agent == MAIN_AGENT {
             return (0, String::new());
         }
-        if let Some(agent) = self.agents.get(id) {
+        if let Some(agent) = self.agents.get(origin.agent) {
             return (agent.depth, agent.name.clone());
         }
-        let depth =
-            1 + parent.and_then(|parent| self.agents.get(parent)).map_or(0, |agent| agent.depth);
-        (depth, "subagent".to_owned())
+        let parent = origin.parent.and_then(|parent| self.agents.get(parent));
+        (1 + parent.map_or(0, |agent| agent.depth), "subagent".to_owned())
     }
 
     pub(super) fn begin_turn(&mut self, now: Option<Timestamp>) {
@@ -163,19 +163,14 @@ impl ViewState {
         }
     }
 
-    pub(super) fn raised(
-        &mut self,
-        request: &RequestRaised<'_>,
-        agent: &str,
-        parent: Option<&str>,
-    ) {
+    pub(super) fn raised(&mut self, request: &RequestRaised<'_>, origin: Origin<'_>) {
         if self.requests.len() >= LIMIT {
             return;
         }
         let request_of = ShownRequest {
-            agent: agent.to_owned(),
-            parent: parent.map(str::to_owned),
-            tool: request.tool_use_id.as_ref().map(ToString::to_string),
+            agent: origin.agent.to_owned(),
+            parent: origin.parent.map(str::to_owned),
+            tool: decoded(request.tool_use_id.as_ref()),
             about: about(request, self.directory.as_deref()),
         };
         self.requests.insert(request.request_id.to_string(), request_of);
@@ -225,7 +220,7 @@ pub(crate) fn about(request: &RequestRaised<'_>, directory: Option<&str>) -> Str
     if let Some(question) = request.questions.first() {
         return question.question.to_string();
     }
-    let name = request.tool_name.as_ref().or(request.name.as_ref()).map(ToString::to_string);
+    let name = decoded(request.tool_name.as_ref().or(request.name.as_ref()));
     let is_limit = request.tool_name.is_none() && title.is_some();
     let summary = match is_limit {
         true => title.map(std::borrow::Cow::into_owned).unwrap_or_default(),

@@ -8,7 +8,8 @@ use jiff::Timestamp;
 
 use super::layout::Ink;
 use super::state::{ShownAgent, ShownTool, since};
-use super::{Lens, View, diff, numbers, summary};
+use super::{Origin, View, decoded, diff, numbers, summary};
+use crate::format;
 
 /// How many lines of a tool's result are shown.
 const RESULT_LINES: usize = 6;
@@ -20,14 +21,7 @@ const DIFF_LINES: usize = 40;
 const LINE_LIMIT: usize = 300;
 
 impl View {
-    pub(super) fn tool_started(
-        &mut self,
-        started: &ToolStarted<'_>,
-        agent: &str,
-        parent: Option<&str>,
-        now: Option<Timestamp>,
-        all: bool,
-    ) {
+    pub(super) fn tool_started(&mut self, started: &ToolStarted<'_>, origin: Origin<'_>) {
         let id = started.tool_id.decode();
         let title = started.title.as_ref().map(|title| title.decode());
         let directory = self.state.directory.as_deref();
@@ -36,7 +30,7 @@ impl View {
             Some(server) => format!("{server}/{}", started.tool_name),
             None => started.tool_name.to_string(),
         };
-        self.state.open_tool(&id, ShownTool::new(name, summary, started.kind, now));
+        self.state.open_tool(&id, ShownTool::new(name, summary, started.kind, origin.now));
         // A subagent is shown when it starts, a plan when it changes.
         let is_shown = match started.kind {
             ToolKind::Agent | ToolKind::Think => false,
@@ -52,29 +46,26 @@ impl View {
             | ToolKind::SwitchMode
             | ToolKind::Other => true,
         };
-        if all && is_shown {
-            self.turn_to(agent, parent);
+        if self.shows_all() && is_shown {
+            self.turn_to(origin);
             self.tool_line(&id);
         }
     }
 
-    pub(super) fn tool_completed(
-        &mut self,
-        done: &ToolCompleted<'_>,
-        agent: &str,
-        parent: Option<&str>,
-        now: Option<Timestamp>,
-        all: bool,
-    ) {
+    pub(super) fn tool_completed(&mut self, done: &ToolCompleted<'_>, origin: Origin<'_>) {
+        if !self.shows_all() {
+            return;
+        }
         let id = done.tool_id.decode();
-        let Some(tool) = self.state.tools.get(&*id).filter(|_| all) else { return };
+        let Some(tool) = self.state.tools.get(&*id) else { return };
         let kind = tool.kind;
-        let took = done.duration_ms.or_else(|| since(tool.since, now)).map(numbers::duration);
+        let took =
+            done.duration_ms.or_else(|| since(tool.since, origin.now)).map(numbers::duration);
         if done.success && (tool.is_spawner || kind == ToolKind::Think) {
             self.state.tools.remove(&*id);
             return;
         }
-        self.turn_to(agent, parent);
+        self.turn_to(origin);
         self.under_its_line(&id);
         let failed = !done.success || done.exit_code.is_some_and(|code| code != 0);
         let (ink, mark) = if failed { (Ink::Red, "✗") } else { (Ink::Green, "✓") };
@@ -82,7 +73,7 @@ impl View {
         let details: Vec<String> = code.into_iter().chain(took).collect();
         self.page.line(&[(ink, &format!("  {mark} ")), (Ink::Dim, &details.join(" · "))]);
         let result = done.result.as_ref().map(summary::result).unwrap_or_default();
-        let error = done.error.as_ref().map(ToString::to_string).unwrap_or_default();
+        let error = decoded(done.error.as_ref()).unwrap_or_default();
         if failed {
             self.result(if result.trim().is_empty() { &error } else { &result });
         } else {
@@ -91,7 +82,7 @@ impl View {
                 ToolKind::Edit | ToolKind::Delete | ToolKind::Move | ToolKind::Think => {}
                 ToolKind::Read if result.is_empty() => {}
                 ToolKind::Read => {
-                    let count = numbers::lines(result.lines().count());
+                    let count = format::count(result.lines().count() as u64, "line");
                     self.page.line(&[(Ink::Dim, "    "), (Ink::Dim, &count)]);
                 }
                 ToolKind::Search
@@ -108,13 +99,8 @@ impl View {
         self.state.last_tool = None;
     }
 
-    pub(super) fn tool_failed(
-        &mut self,
-        failed: &ToolFailed<'_>,
-        agent: &str,
-        parent: Option<&str>,
-        all: bool,
-    ) {
+    pub(super) fn tool_failed(&mut self, failed: &ToolFailed<'_>, origin: Origin<'_>) {
+        let all = self.shows_all();
         let id = failed.tool_id.decode();
         let was_shown = self.state.tools.get(&*id).is_none_or(|tool| tool.is_denied);
         let tool = self.state.tools.get(&*id);
@@ -125,7 +111,7 @@ impl View {
             self.note(&format!("denied: {}: {}", about.unwrap_or_default(), failed.error));
         }
         if all && !was_shown {
-            self.turn_to(agent, parent);
+            self.turn_to(origin);
             self.under_its_line(&id);
             let error = failed.error.decode();
             let how = match failed.reason {
@@ -190,27 +176,20 @@ impl View {
         }
     }
 
-    pub(super) fn file_changed(
-        &mut self,
-        change: &FileChanged<'_>,
-        agent: &str,
-        parent: Option<&str>,
-    ) {
-        self.turn_to(agent, parent);
+    pub(super) fn file_changed(&mut self, change: &FileChanged<'_>, origin: Origin<'_>) {
+        self.turn_to(origin);
         self.work();
         self.state.last_tool = None;
         let path = change.file_path.decode();
         let near = summary::near(&path, self.state.directory.as_deref());
-        let text =
-            |text: &Option<agentwire_protocol::Text<'_>>| text.as_ref().map(ToString::to_string);
-        let diff =
-            text(&change.diff).or_else(|| match (text(&change.before), text(&change.after)) {
-                (None, None) => None,
-                (before, after) => {
-                    let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
-                    Some(diff::of_texts(&before, &after, false))
-                }
-            });
+        let (before, after) = (decoded(change.before.as_ref()), decoded(change.after.as_ref()));
+        let diff = decoded(change.diff.as_ref()).or_else(|| match (before, after) {
+            (None, None) => None,
+            (before, after) => {
+                let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
+                Some(diff::of_texts(&before, &after, false))
+            }
+        });
         let verb = match change.change_type {
             FileChangeType::Created => "created ",
             FileChangeType::Modified => "changed ",
@@ -235,29 +214,19 @@ impl View {
         }
     }
 
-    pub(super) fn spawned(
-        &mut self,
-        spawned: &AgentSpawned<'_>,
-        agent: &str,
-        parent: Option<&str>,
-        now: Option<Timestamp>,
-        all: bool,
-    ) {
-        let (depth, _) = self.state.agent(agent, parent);
-        let text =
-            |text: &Option<agentwire_protocol::Text<'_>>| text.as_ref().map(ToString::to_string);
-        let name = text(&spawned.name).unwrap_or_else(|| "subagent".to_owned());
-        let about =
-            text(&spawned.description).or_else(|| text(&spawned.prompt)).unwrap_or_default();
+    pub(super) fn spawned(&mut self, spawned: &AgentSpawned<'_>, origin: Origin<'_>) {
+        let (depth, _) = self.state.agent(origin);
+        let depth = depth.max(1);
+        let name = decoded(spawned.name.as_ref()).unwrap_or_else(|| "subagent".to_owned());
+        let about = spawned.description.as_ref().or(spawned.prompt.as_ref());
+        let about = decoded(about).unwrap_or_default();
         let about = numbers::cut(about.lines().next().unwrap_or_default(), LINE_LIMIT).into_owned();
-        let known =
-            ShownAgent { depth: depth.max(1), name: name.clone(), since: now, spoke: false };
-        let depth = known.depth;
-        self.state.open_agent(agent, known);
-        if all {
+        let known = ShownAgent { depth, name: name.clone(), since: origin.now, spoke: false };
+        self.state.open_agent(origin.agent, known);
+        if self.shows_all() {
             self.work();
             self.state.last_tool = None;
-            self.state.speaker = agent.to_owned();
+            self.state.speaker = origin.agent.to_owned();
             self.page.indent = 2 * (depth - 1);
             self.page.line(&[
                 (Ink::Cyan, "▸ "),
@@ -269,24 +238,18 @@ impl View {
         }
     }
 
-    pub(super) fn finished(
-        &mut self,
-        done: &AgentFinished<'_>,
-        agent: &str,
-        parent: Option<&str>,
-        now: Option<Timestamp>,
-        all: bool,
-    ) {
-        let Some(known) = self.state.agents.remove(agent) else { return };
-        if !all {
+    pub(super) fn finished(&mut self, done: &AgentFinished<'_>, origin: Origin<'_>) {
+        let Some(known) = self.state.agents.remove(origin.agent) else { return };
+        if !self.shows_all() {
             return;
         }
         self.page.end_line();
-        self.state.speaker = parent.unwrap_or(agentwire_protocol::MAIN_AGENT).to_owned();
+        self.state.speaker = origin.parent.unwrap_or(agentwire_protocol::MAIN_AGENT).to_owned();
         self.state.last_tool = None;
         self.page.indent = 2 * (known.depth - 1);
         self.work();
-        let took = done.duration_ms.or_else(|| since(known.since, now)).map(numbers::duration);
+        let took =
+            done.duration_ms.or_else(|| since(known.since, origin.now)).map(numbers::duration);
         let tokens =
             done.usage.map(|usage| format!("{} tokens", numbers::count(usage.total_tokens)));
         let details: Vec<String> = [took, tokens].into_iter().flatten().collect();
@@ -302,12 +265,8 @@ impl View {
         }
     }
 
-    pub(super) fn settled(
-        &mut self,
-        settled: &RequestSettled<'_>,
-        now: Option<Timestamp>,
-        all: bool,
-    ) {
+    pub(super) fn settled(&mut self, settled: &RequestSettled<'_>, now: Option<Timestamp>) {
+        let all = self.shows_all();
         let Some(request) = self.state.settled(&settled.request_id.decode()) else { return };
         let tool = request.tool.as_deref().and_then(|id| self.state.tools.get_mut(id));
         if let Some(tool) = tool {
@@ -327,10 +286,11 @@ impl View {
         };
         let reason =
             settled.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-        if self.lens == Lens::Notes {
+        if !all {
             return self.note(&format!("denied: {}{reason}", request.about));
         }
-        self.turn_to(&request.agent, request.parent.as_deref());
+        let (agent, parent) = (request.agent.as_str(), request.parent.as_deref());
+        self.turn_to(Origin { agent, parent, now });
         match &request.tool {
             Some(id) if self.state.tools.contains_key(id) => self.under_its_line(id),
             Some(_) | None => {

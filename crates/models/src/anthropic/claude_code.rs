@@ -20,7 +20,7 @@ const SUMMARY: &str = "Your task is to create a detailed summary of";
 /// The first words of Claude Code's other calls, and the answers to them.
 const OWN_CALLS: [(&str, &str); 3] = [
     ("[SUGGESTION MODE", "run the tests"),
-    ("Describe your most recent action", "StreamBody the script"),
+    ("Describe your most recent action", "Playing the script"),
     ("The user stepped away", "The script is being played."),
 ];
 /// A session that needs a title.
@@ -60,7 +60,7 @@ pub(super) fn side_answer(body: &Value, conversation: &Conversation) -> Option<S
         Some("Yes".to_owned())
     } else if prompt.contains(SUMMARY) {
         let summary = "<summary>The user and the model talked.</summary>";
-        Some(format!("<analysis>All was own_text.</analysis>\n\n{summary}"))
+        Some(format!("<analysis>All was said.</analysis>\n\n{summary}"))
     } else if prompt.starts_with(SESSION) {
         conversation.schema.as_ref().map(|schema| schema_sample(schema).to_string())
     } else {

@@ -361,7 +361,7 @@ fn claude_codes_own_calls_play_no_script() {
     let summary = "CRITICAL: text only.\n\nYour task is to create a detailed summary of this";
     assert!(side(summary, json!({})).contains("<summary>"));
     assert_eq!(side("[SUGGESTION MODE: Suggest]", json!({})), "run the tests");
-    assert_eq!(side("Describe your most recent action in", json!({})), "StreamBody the script");
+    assert_eq!(side("Describe your most recent action in", json!({})), "Playing the script");
     let schema = json!({"type": "object", "properties": {"title": {"type": "string"}}});
     let format = json!({"output_config": {"format": {"type": "json_schema", "schema": schema}}});
     let title = side("<session>\n[[say x]]\n</session>", format);

@@ -80,15 +80,8 @@ fn the_lists_are_those_of_the_code() {
         assert!(DOCUMENT.contains(&part), "docs/policy.md has not:\n{part}");
     }
     let wrappers = format!("`{}`\n", WRAPPERS.join("` `"));
-    for part in [
-        tool_table(AgentType::Claude),
-        tool_table(AgentType::Codex),
-        tool_table(AgentType::Gemini),
-        protected,
-        reader_table(),
-        options_table(),
-        wrappers,
-    ] {
+    let others = [protected, reader_table(), options_table(), wrappers];
+    for part in AgentType::ALL.map(tool_table).into_iter().chain(others) {
         assert!(DOCUMENT.contains(&format!("\n\n{part}")), "docs/policy.md has not:\n{part}");
     }
 }

@@ -9,9 +9,7 @@ use agentwire_protocol::{AgentType, ApprovalMode, SessionConfig};
 use agentwire_sessions::session::policy::{OnDisk, Verdict};
 use serde_json::{Value, json};
 
-use super::{
-    AGENTS, HOME, Judge, MODES, Question, config, is_allowed, no_links, shell_questions, word,
-};
+use super::{HOME, Judge, MODES, Question, config, is_allowed, no_links, shell_questions, word};
 
 const DATA: &str = "/home/user/.local/share/agentwire";
 
@@ -188,7 +186,7 @@ const ORDINARY: &[&str] = &[
 
 #[test]
 fn a_command_that_names_them_asks_and_another_runs() {
-    for agent in AGENTS {
+    for agent in AgentType::ALL {
         let policy = guarded(agent, ApprovalMode::AutoAll);
         for command in NAMING {
             for question in shell_questions(agent, command) {
@@ -328,7 +326,7 @@ fn a_link_to_them_asks() {
 fn what_is_too_long_to_judge_asks() {
     let long = format!("echo {}", "x ".repeat(40_000));
     let huge = "x".repeat(2 << 20);
-    for agent in AGENTS {
+    for agent in AgentType::ALL {
         let policy = super::policy(agent, ApprovalMode::AutoAll, &["Bash"], &[]);
         for question in shell_questions(agent, &long) {
             assert_eq!(question.ask(&policy), Verdict::Ask, "{}", agent.as_str());

@@ -3,7 +3,7 @@
 use agentwire_protocol::{AgentType, ApprovalMode};
 use proptest::prelude::*;
 
-use super::{AGENTS, MODES, is_allowed, policy, shell_questions};
+use super::{MODES, is_allowed, policy, shell_questions};
 
 const TYPICAL: &[&str] = &[
     "Bash(git status)",
@@ -80,7 +80,7 @@ const BY_MODE: &[&str] = &[
 
 #[test]
 fn good_commands_run() {
-    for agent in AGENTS {
+    for agent in AgentType::ALL {
         let by_rule = policy(agent, ApprovalMode::Ask, TYPICAL, &[]);
         let by_mode = policy(agent, ApprovalMode::AskDangerous, &[], &[]);
         let nothing = policy(agent, ApprovalMode::Ask, &[], &[]);
@@ -169,7 +169,7 @@ fn some_command() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn what_is_allowed_is_harmless_text(command in some_command(), agent in prop::sample::select(&AGENTS[..])) {
+    fn what_is_allowed_is_harmless_text(command in some_command(), agent in prop::sample::select(&AgentType::ALL[..])) {
         let policy = policy(agent, ApprovalMode::AskDangerous, TYPICAL, &[]);
         for question in shell_questions(agent, &command) {
             if is_allowed(&question.ask(&policy)) {
@@ -184,7 +184,7 @@ proptest! {
     fn a_denied_program_never_runs(
         before in some_command(),
         after in some_command(),
-        agent in prop::sample::select(&AGENTS[..]),
+        agent in prop::sample::select(&AgentType::ALL[..]),
         mode in prop::sample::select(&MODES[..]),
     ) {
         let policy = policy(agent, mode, &["Bash"], &["Bash(rm:*)"]);
@@ -198,7 +198,7 @@ proptest! {
     #[test]
     fn what_cannot_be_read_is_not_allowed_beside_a_denial(
         command in some_command(),
-        agent in prop::sample::select(&AGENTS[..]),
+        agent in prop::sample::select(&AgentType::ALL[..]),
     ) {
         let policy = policy(agent, ApprovalMode::AutoAll, &["Bash"], &["Bash(rm:*)"]);
         for question in shell_questions(agent, &command) {
@@ -212,7 +212,7 @@ proptest! {
     fn a_denial_wins_over_its_own_permission(
         rule in prop::sample::select(TYPICAL),
         command in some_command(),
-        agent in prop::sample::select(&AGENTS[..]),
+        agent in prop::sample::select(&AgentType::ALL[..]),
         mode in prop::sample::select(&MODES[..]),
     ) {
         let both = policy(agent, mode, &[rule], &[rule]);

@@ -305,10 +305,8 @@ impl Agent {
 
     /// Writes a line about this session.
     pub(super) fn emit(&mut self, mut line: Value) -> Result<(), Halt> {
-        if let Some(fields) = line.as_object_mut() {
-            fields.insert("session_id".to_owned(), json!(self.session.id));
-            fields.insert("uuid".to_owned(), json!(self.session.ids.uuid().to_string()));
-        }
+        line.set("session_id", self.session.id.as_str());
+        line.set("uuid", self.session.ids.uuid().to_string());
         Ok(self.out.line(&line)?)
     }
 }

@@ -108,8 +108,8 @@ impl Agent {
                 json!({ "subtype": "error", "error": error, "error_code": code })
             }
         };
-        if let (Some(id), Some(fields)) = (id, response.as_object_mut()) {
-            fields.insert("request_id".to_owned(), id);
+        if let Some(id) = id {
+            response.set("request_id", id);
         }
         Ok(self.out.line(&json!({ "type": "control_response", "response": response }))?)
     }
@@ -117,15 +117,12 @@ impl Agent {
     /// Withdraws open requests, then answers the client, then ends the turn.
     fn interrupt(&mut self, id: Option<Value>, request: &Value) -> Result<(), Halt> {
         self.withdraw_all()?;
-        let cancelled = match request.at("cancel_queued") == true {
-            true => Some(self.cancel_queued(None)?),
-            false => None,
-        };
-        let queued: Vec<&String> = self.prompts.iter().filter_map(|p| p.uuid.as_ref()).collect();
-        let mut response = json!({ "still_queued": queued });
-        if let (Some(cancelled), Some(fields)) = (cancelled, response.as_object_mut()) {
-            fields.insert("cancelled".to_owned(), json!(cancelled));
+        let mut response = json!({});
+        if request.at("cancel_queued") == true {
+            response.set("cancelled", self.cancel_queued(None)?);
         }
+        let queued: Vec<&String> = self.prompts.iter().filter_map(|p| p.uuid.as_ref()).collect();
+        response.set("still_queued", json!(queued));
         self.reply(id, ControlReply::With(response))?;
         Err(Halt::Interrupted(InterruptCause::User))
     }

@@ -23,20 +23,12 @@ const LINES: u64 = 2000;
 
 const CURRENT: &str = "(file state is current in your context — no need to Read it back)";
 
-pub(super) fn read(path: &Path, input: &Value) -> Outcome {
-    attempt(read_file(path, input), path)
-}
+/// A tool that works on one file.
+pub(super) type FileTool = fn(&Path, &Value) -> io::Result<Outcome>;
 
-pub(super) fn write(path: &Path, input: &Value) -> Outcome {
-    attempt(write_file(path, input.at("content").as_str().unwrap_or_default()), path)
-}
-
-pub(super) fn edit(path: &Path, input: &Value) -> Outcome {
-    attempt(edit_file(path, input), path)
-}
-
-fn attempt(done: io::Result<Outcome>, path: &Path) -> Outcome {
-    done.unwrap_or_else(|error| match error.kind() {
+/// Applies the tool; a failure is its outcome.
+pub(super) fn apply(tool: FileTool, path: &Path, input: &Value) -> Outcome {
+    tool(path, input).unwrap_or_else(|error| match error.kind() {
         io::ErrorKind::NotFound => {
             Outcome::failed(&format!("File does not exist: {}", path.display()))
         }
@@ -44,7 +36,7 @@ fn attempt(done: io::Result<Outcome>, path: &Path) -> Outcome {
     })
 }
 
-fn read_file(path: &Path, input: &Value) -> io::Result<Outcome> {
+pub(super) fn read(path: &Path, input: &Value) -> io::Result<Outcome> {
     let size = fs::metadata(path)?.len();
     let media = path.extension().and_then(|extension| match extension.to_str()? {
         "png" => Some("image/png"),
@@ -93,7 +85,8 @@ fn picture(bytes: &[u8], media: &str) -> Outcome {
     )
 }
 
-fn write_file(path: &Path, content: &str) -> io::Result<Outcome> {
+pub(super) fn write(path: &Path, input: &Value) -> io::Result<Outcome> {
+    let content = input.at("content").as_str().unwrap_or_default();
     let before = match fs::read(path) {
         Ok(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -127,7 +120,7 @@ fn write_file(path: &Path, content: &str) -> io::Result<Outcome> {
     ))
 }
 
-fn edit_file(path: &Path, input: &Value) -> io::Result<Outcome> {
+pub(super) fn edit(path: &Path, input: &Value) -> io::Result<Outcome> {
     let text = |key: &str| input.at(key).as_str().unwrap_or_default();
     let (old, new) = (text("old_string"), text("new_string"));
     let replace_all = input.at("replace_all") == true;

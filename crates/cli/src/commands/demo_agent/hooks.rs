@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::agent::{Agent, Halt};
 use super::json::JsonFields as _;
 use super::requests::{ClientAnswer, Requester};
+use super::tools::ToolCall;
 
 /// How long the session's end waits for its hook.
 const LAST_HOOK: Duration = Duration::from_secs(1);
@@ -64,6 +65,18 @@ pub(super) struct HookEvent<'o> {
     pub(super) subject: Option<&'o str>,
     pub(super) tool_use_id: Option<&'o str>,
     pub(super) fields: Value,
+}
+
+impl<'o> HookEvent<'o> {
+    /// An event that is not about a tool call.
+    pub(super) fn new(event: &'static str, subject: Option<&'o str>, fields: Value) -> Self {
+        Self { event, subject, tool_use_id: None, fields }
+    }
+
+    /// An event of a tool call.
+    pub(super) fn of_call(event: &'static str, call: &ToolCall<'o>, fields: Value) -> Self {
+        Self { tool_use_id: Some(call.id), ..Self::new(event, Some(call.name), fields) }
+    }
 }
 
 /// The combined decision of hooks on a tool call.
@@ -168,13 +181,15 @@ impl Agent {
             "permission_mode": self.permissions.mode.name(),
             "hook_event_name": hook_event.event,
         });
-        if let Some(fields) = input.as_object_mut() {
-            fields.extend(self.turn.iter().map(|turn| ("prompt_id".to_owned(), json!(turn.id))));
-            if let Some(spawned) = self.active.current().spawned.as_ref() {
-                fields.insert("agent_id".to_owned(), json!(spawned.agent_id));
-                fields.insert("agent_type".to_owned(), json!(spawned.kind));
-            }
-            fields.extend(hook_event.fields.as_object().cloned().unwrap_or_default());
+        if let Some(turn) = &self.turn {
+            input.set("prompt_id", turn.id.as_str());
+        }
+        if let Some(spawned) = self.active.subagent() {
+            input.set("agent_id", spawned.agent_id.as_str());
+            input.set("agent_type", spawned.kind.as_str());
+        }
+        for (name, value) in hook_event.fields.as_object().into_iter().flatten() {
+            input.set(name, value.clone());
         }
         let tool_use_id = match hook_event.tool_use_id {
             Some(id) => id.to_owned(),
@@ -231,22 +246,12 @@ impl Agent {
 
     pub(super) fn session_start(&mut self) -> Result<(), Halt> {
         let source = if self.session.resumed { "resume" } else { "startup" };
-        self.raise(&HookEvent {
-            event: "SessionStart",
-            subject: Some(source),
-            tool_use_id: None,
-            fields: json!({ "source": source, "model": self.model }),
-        })
-        .map(drop)
+        let fields = json!({ "source": source, "model": self.model });
+        self.raise(&HookEvent::new("SessionStart", Some(source), fields)).map(drop)
     }
 
     pub(super) fn session_end(&mut self) -> Result<(), Halt> {
-        let hook_event = HookEvent {
-            event: "SessionEnd",
-            subject: Some("other"),
-            tool_use_id: None,
-            fields: json!({ "reason": "other" }),
-        };
+        let hook_event = HookEvent::new("SessionEnd", Some("other"), json!({ "reason": "other" }));
         match self.raise_within(&hook_event, Some(LAST_HOOK)) {
             // It is ending already.
             Ok(_) | Err(Halt::Interrupted(_)) => Ok(()),

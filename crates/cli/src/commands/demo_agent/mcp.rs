@@ -178,13 +178,11 @@ impl Agent {
         let id = server.next;
         server.next += 1;
         let mut message = json!({ "jsonrpc": "2.0", "method": method });
-        if let Some(fields) = message.as_object_mut() {
-            if purpose != MessagePurpose::Acknowledge {
-                fields.insert("id".to_owned(), json!(id));
-            }
-            if !params.is_null() {
-                fields.insert("params".to_owned(), params);
-            }
+        if purpose != MessagePurpose::Acknowledge {
+            message.set("id", id);
+        }
+        if !params.is_null() {
+            message.set("params", params);
         }
         match &server.link {
             Link::Child(child) => {

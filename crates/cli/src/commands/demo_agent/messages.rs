@@ -186,7 +186,7 @@ impl Agent {
 
     fn begin_block(&mut self, kind: BlockKind) -> Result<(), Halt> {
         self.begin_message()?;
-        let Some((id, index)) = self.open_message() else { return Ok(()) };
+        let Some((id, index, _)) = self.open_message() else { return Ok(()) };
         if self.streams() {
             let block = kind.block("", "");
             self.stream_event(
@@ -212,9 +212,10 @@ impl Agent {
         Ok(())
     }
 
-    fn open_message(&mut self) -> Option<(String, u64)> {
+    /// The open message: its id, how many blocks it has, and its usage.
+    fn open_message(&mut self) -> Option<(String, u64, Usage)> {
         let message = self.active.current().message.as_ref()?;
-        Some((message.id.clone(), message.blocks))
+        Some((message.id.clone(), message.blocks, message.usage))
     }
 
     fn add(&mut self, text: &str) {
@@ -274,7 +275,7 @@ impl Agent {
     pub(super) fn use_tool(&mut self, name: &str, input: &Value) -> Result<String, Halt> {
         self.begin_message()?;
         let id = self.session.ids.short("toolu_demo_");
-        let Some((message_id, index)) = self.open_message() else { return Ok(id) };
+        let Some((message_id, index, usage)) = self.open_message() else { return Ok(id) };
         let streams = self.streams();
         if streams {
             let block = json!({ "type": "tool_use", "id": id, "name": name, "input": {} });
@@ -288,9 +289,8 @@ impl Agent {
                 &json!({ "type": "content_block_delta", "index": index, "delta": delta }),
             )?;
         }
-        let usage = self.active.current().message.as_ref().map(|message| message.usage);
         let block = json!({ "type": "tool_use", "id": id, "name": name, "input": input });
-        let message = self.message(&message_id, &json!([block]), usage.unwrap_or_default());
+        let message = self.message(&message_id, &json!([block]), usage);
         self.emit_said(json!({ "type": "assistant", "message": message }))?;
         if streams {
             self.stream_event(
@@ -308,15 +308,7 @@ impl Agent {
     pub(super) fn end_message(&mut self, stop_reason: &str) -> Result<(), Halt> {
         let Some(message) = self.active.current().message.take() else { return Ok(()) };
         if self.streams() {
-            self.stream_event(
-                &message.id,
-                &json!({
-                    "type": "message_delta",
-                    "delta": { "stop_reason": stop_reason, "stop_sequence": null },
-                    "usage": { "output_tokens": message.usage.output },
-                }),
-            )?;
-            self.stream_event(&message.id, &json!({ "type": "message_stop" }))?;
+            self.stream_end(&message, Some(stop_reason))?;
         }
         let agent = self.active.current();
         agent.calls += 1;
@@ -328,10 +320,10 @@ impl Agent {
     pub(super) fn cut_block(&mut self) -> Result<(), Halt> {
         let Some(block) = self.open_block() else { return Ok(()) };
         let (kind, text) = (block.kind, std::mem::take(&mut block.text));
-        let Some((id, _)) = self.open_message().filter(|_| !text.is_empty()) else { return Ok(()) };
+        let open = self.open_message().filter(|_| !text.is_empty());
+        let Some((id, _, usage)) = open else { return Ok(()) };
         let content = kind.block(&text, SIGNATURE);
-        let usage = self.active.current().message.as_ref().map(|message| message.usage);
-        let message = self.message(&id, &json!([content]), usage.unwrap_or_default());
+        let message = self.message(&id, &json!([content]), usage);
         self.emit_said(json!({ "type": "assistant", "message": message, "aborted": true }))?;
         if kind == BlockKind::Text {
             self.active.current().last_text = text;
@@ -349,11 +341,15 @@ impl Agent {
             let event = json!({ "type": "content_block_stop", "index": message.blocks });
             self.stream_event(&message.id, &event)?;
         }
+        self.stream_end(&message, None)
+    }
+
+    fn stream_end(&mut self, message: &Message, stop_reason: Option<&str>) -> Result<(), Halt> {
         self.stream_event(
             &message.id,
             &json!({
                 "type": "message_delta",
-                "delta": { "stop_reason": null, "stop_sequence": null },
+                "delta": { "stop_reason": stop_reason, "stop_sequence": null },
                 "usage": { "output_tokens": message.usage.output },
             }),
         )?;
@@ -362,18 +358,15 @@ impl Agent {
 
     /// Writes a line of the conversation for the current agent.
     pub(super) fn emit_said(&mut self, mut line: Value) -> Result<(), Halt> {
-        let spawned = self.active.subagent().cloned();
-        if let Some(fields) = line.as_object_mut() {
-            let mut put = |key: &str, value: Value| fields.insert(key.to_owned(), value);
-            put("timestamp", json!(format!("{:.3}", Timestamp::now())));
-            put("parent_tool_use_id", json!(spawned.as_ref().map(|spawned| &spawned.tool_use_id)));
-            if let Some(spawned) = spawned {
-                put("agent_id", json!(spawned.agent_id));
-                put("subagent_type", json!(spawned.kind));
-                put("task_description", json!(spawned.description));
-            } else if line.at("type") == "assistant" {
-                self.mark_first(&mut line);
-            }
+        line.set("timestamp", format!("{:.3}", Timestamp::now()));
+        line.set("parent_tool_use_id", Value::Null);
+        if let Some(spawned) = self.active.subagent() {
+            line.set("parent_tool_use_id", spawned.tool_use_id.as_str());
+            line.set("agent_id", spawned.agent_id.as_str());
+            line.set("subagent_type", spawned.kind.as_str());
+            line.set("task_description", spawned.description.as_str());
+        } else if line.at("type") == "assistant" {
+            self.mark_first(&mut line);
         }
         self.emit(line)
     }

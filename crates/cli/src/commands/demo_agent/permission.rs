@@ -108,12 +108,8 @@ impl Agent {
         need: &Need,
     ) -> Result<PermissionOutcome, Halt> {
         let name = call.name;
-        let outputs = self.raise(&HookEvent {
-            event: "PreToolUse",
-            subject: Some(name),
-            tool_use_id: Some(call.id),
-            fields: json!({ "tool_name": name, "tool_input": call.input, "tool_use_id": call.id }),
-        })?;
+        let fields = json!({ "tool_name": name, "tool_input": call.input, "tool_use_id": call.id });
+        let outputs = self.raise(&HookEvent::of_call("PreToolUse", call, fields))?;
         let verdict = HookVerdict::of(&outputs);
         if let Some(reason) = verdict.stop {
             return Err(Halt::Hook(reason));
@@ -198,16 +194,13 @@ impl Agent {
             open.push(id.clone());
             question = Some(id);
         }
-        open.extend(self.raise_together(&HookEvent {
-            event: "PermissionRequest",
-            subject: Some(call.name),
-            tool_use_id: Some(call.id),
-            fields: json!({
-                "tool_name": call.name,
-                "tool_input": call.input,
-                "permission_suggestions": suggestions,
-            }),
-        })?);
+        let fields = json!({
+            "tool_name": call.name,
+            "tool_input": call.input,
+            "permission_suggestions": suggestions,
+        });
+        let hook_event = HookEvent::of_call("PermissionRequest", call, fields);
+        open.extend(self.raise_together(&hook_event)?);
         while !open.is_empty() {
             let Some((id, answer)) = self.answer(&open, None)? else { break };
             open.retain(|other| *other != id);
@@ -227,10 +220,6 @@ impl Agent {
 
     fn question(&self, call: &ToolCall<'_>, need: &Need, suggestions: &Value) -> Value {
         let input = call.input;
-        let path = |path: &Path| {
-            let short = path.strip_prefix(&self.session.directory).unwrap_or(path);
-            short.display().to_string()
-        };
         let mut request = json!({
             "subtype": "can_use_tool",
             "tool_name": call.name,
@@ -238,31 +227,31 @@ impl Agent {
             "input": input,
             "tool_use_id": call.id,
         });
-        let mut put = |key: &str, value: Value| {
-            request.as_object_mut().and_then(|fields| fields.insert(key.to_owned(), value))
-        };
         match need {
-            Need::Talk => drop(put("requires_user_interaction", json!(true))),
+            Need::Talk => request.set("requires_user_interaction", true),
             Need::Edit(file) | Need::Read(file) => {
-                put("description", json!(path(file)));
+                let short = file.strip_prefix(&self.session.directory).unwrap_or(file);
+                request.set("description", short.display().to_string());
                 if !self.permissions.is_inside(file) {
-                    put("decision_reason", json!("Path is outside allowed working directories"));
-                    put("decision_reason_type", json!("workingDir"));
+                    request.set("decision_reason", "Path is outside allowed working directories");
+                    request.set("decision_reason_type", "workingDir");
                 }
             }
             Need::Leave | Need::Nothing => {
                 let words = input.at("description").as_str().or(input.at("command").as_str());
-                words.and_then(|words| put("description", json!(words)));
+                if let Some(words) = words {
+                    request.set("description", words);
+                }
             }
         }
         if suggestions.as_array().is_some_and(|list| !list.is_empty()) {
-            put("permission_suggestions", suggestions.clone());
+            request.set("permission_suggestions", suggestions.clone());
         }
         if let Some(server) = self.server_of(call.name) {
-            put("mcp_server", json!({ "name": server.name, "source": server.source() }));
+            request.set("mcp_server", json!({ "name": server.name, "source": server.source() }));
         }
         if let Some(spawned) = self.active.subagent() {
-            put("agent_id", json!(spawned.agent_id));
+            request.set("agent_id", spawned.agent_id.as_str());
         }
         request
     }

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::agent::{Agent, Halt, InterruptCause};
+use super::json::JsonFields as _;
 use super::usage::{Models, model_usage, sum};
 
 /// How a turn ended.
@@ -109,8 +110,7 @@ impl Agent {
             "result_index": self.results,
             "queued_turn_count": self.prompts.len(),
         });
-        let Some(fields) = line.as_object_mut() else { return line };
-        let mut put = |key: &str, value: Value| fields.insert(key.to_owned(), value);
+        let mut put = |key: &str, value: Value| line.set(key, value);
         let (most_turns, budget) = (self.flags.max_turns, self.flags.max_budget_usd);
         let is_error = match ending {
             Ending::Done | Ending::Hook(_) | Ending::Cut(InterruptCause::Prompt) => {
@@ -118,7 +118,9 @@ impl Agent {
                 let text = structured.as_ref().map_or(said, Value::to_string);
                 put("result", json!(text));
                 put("api_error_status", Value::Null);
-                structured.map(|structured| put("structured_output", structured));
+                if let Some(structured) = structured {
+                    put("structured_output", structured);
+                }
                 false
             }
             Ending::Blocked(text) => {

@@ -42,7 +42,10 @@ impl Agent {
             "prompt": prompt,
         }))?;
         self.active.spawn(spawned.clone(), prompt.len());
-        let ended = self.run_subagent(&spawned, &prompt);
+        let ended = match self.play_subagent(&spawned, &prompt) {
+            Ok(()) => Ok(()),
+            Err(halt) => Err(self.cut_message().err().unwrap_or(halt)),
+        };
         let Some(agent) = self.active.leave() else {
             return Ok(Outcome::failed("the subagent is gone"));
         };
@@ -80,20 +83,12 @@ impl Agent {
         }
     }
 
-    fn run_subagent(&mut self, spawned: &SubagentInfo, prompt: &str) -> Result<(), Halt> {
-        let outcome = self.play_subagent(spawned, prompt);
-        if outcome.is_err() {
-            self.cut_message()?;
-        }
-        outcome
-    }
-
     fn play_subagent(&mut self, spawned: &SubagentInfo, prompt: &str) -> Result<(), Halt> {
         let content = json!([{ "type": "text", "text": prompt }]);
         self.emit_said(
             json!({ "type": "user", "message": { "role": "user", "content": content } }),
         )?;
-        self.subagent_hook("SubagentStart", spawned, &json!({}))?;
+        self.subagent_hook("SubagentStart", spawned, json!({}))?;
         match script::parse(prompt) {
             Some(steps) => self.play(&steps)?,
             None => self.speak(BlockKind::Text, &format!("{}: done.", spawned.description))?,
@@ -101,18 +96,16 @@ impl Agent {
         self.end_message("end_turn")?;
         let said = self.active.current().last_text.clone();
         let fields = json!({ "stop_hook_active": false, "last_assistant_message": said });
-        self.subagent_hook("SubagentStop", spawned, &fields)
+        self.subagent_hook("SubagentStop", spawned, fields)
     }
 
     fn subagent_hook(
         &mut self,
         event: &'static str,
         spawned: &SubagentInfo,
-        fields: &Value,
+        fields: Value,
     ) -> Result<(), Halt> {
-        let fields = fields.clone();
-        let subject = Some(spawned.kind.as_str());
-        self.raise(&HookEvent { event, subject, tool_use_id: None, fields }).map(drop)
+        self.raise(&HookEvent::new(event, Some(&spawned.kind), fields)).map(drop)
     }
 
     fn task_ended(

@@ -1,12 +1,12 @@
 //! Tools: from the call to its result.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use serde_json::{Value, json};
 
 use super::agent::{Agent, Halt, InterruptCause};
-use super::files;
+use super::files::{self, FileTool};
 use super::hooks::{self, HookEvent};
 use super::json::JsonFields as _;
 use super::permission::{Need, PermissionOutcome};
@@ -192,7 +192,7 @@ impl Agent {
         let input = call.input;
         match canonical(call.name) {
             "Bash" => self.bash(input),
-            "Read" => Ok(files::read(&self.path(input), input)),
+            "Read" => Ok(files::apply(files::read, &self.path(input), input)),
             "Write" => Ok(self.change(input, files::write)),
             "Edit" => Ok(self.change(input, files::edit)),
             "Task" => self.delegate(call),
@@ -216,10 +216,10 @@ impl Agent {
     }
 
     /// Changes a file, after a checkpoint of it.
-    fn change(&mut self, input: &Value, change: fn(&Path, &Value) -> Outcome) -> Outcome {
+    fn change(&mut self, input: &Value, change: FileTool) -> Outcome {
         let path = self.path(input);
         match self.checkpoints.save(&path) {
-            Ok(()) => change(&path, input),
+            Ok(()) => files::apply(change, &path, input),
             Err(why) => Outcome::failed(&why),
         }
     }
@@ -243,17 +243,15 @@ impl Agent {
             let response = outcome.structured.as_ref().unwrap_or(&outcome.content);
             ("PostToolUse", "tool_response", response.clone())
         };
-        fields.as_object_mut().map(|fields| fields.insert(key.to_owned(), value));
-        let (subject, tool_use_id) = (Some(call.name), Some(call.id));
-        let hook_event = HookEvent { event, subject, tool_use_id, fields };
-        Ok(hooks::stopped(&self.raise(&hook_event)?))
+        fields.set(key, value);
+        Ok(hooks::stopped(&self.raise(&HookEvent::of_call(event, call, fields))?))
     }
 
     fn tell_outcome(
         &mut self,
         call: &ToolCall<'_>,
         outcome: &Outcome,
-        meta: Value,
+        mut meta: Value,
     ) -> Result<(), Halt> {
         let text = outcome.text();
         let agent = self.active.current();
@@ -265,22 +263,18 @@ impl Agent {
             "type": "tool_result", "tool_use_id": call.id, "content": outcome.content,
         });
         // Claude sets it for every command, for other tools only if true.
-        if let Some(fields) =
-            block.as_object_mut().filter(|_| outcome.is_error || call.name == "Bash")
-        {
-            fields.insert("is_error".to_owned(), json!(outcome.is_error));
+        if outcome.is_error || call.name == "Bash" {
+            block.set("is_error", outcome.is_error);
         }
         let content = json!([block]);
         let mut line = json!({ "type": "user", "message": { "role": "user", "content": content } });
-        if let Some(fields) = line.as_object_mut() {
-            // The results of subagents' tools have no part for programs.
-            if let Some(structured) = outcome.structured.as_ref().filter(|_| main) {
-                fields.insert("tool_use_result".to_owned(), structured.clone());
-            }
-            if let Value::Object(mut meta) = meta {
-                meta.insert("id".to_owned(), json!(call.id));
-                fields.insert("tool_result_meta".to_owned(), json!([meta]));
-            }
+        // The results of subagents' tools have no part for programs.
+        if let Some(structured) = outcome.structured.as_ref().filter(|_| main) {
+            line.set("tool_use_result", structured.clone());
+        }
+        if !meta.is_null() {
+            meta.set("id", call.id);
+            line.set("tool_result_meta", json!([meta]));
         }
         if let Some(turn) = self.turn.as_mut().filter(|_| main) {
             turn.lines_to_model += 1;

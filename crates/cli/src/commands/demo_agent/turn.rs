@@ -94,12 +94,8 @@ impl Agent {
 
     fn run(&mut self, steps: Option<&[Step]>) -> Result<Ending, Halt> {
         let prompt = self.turn.as_ref().map(|turn| turn.prompt.clone()).unwrap_or_default();
-        let outputs = self.raise(&HookEvent {
-            event: "UserPromptSubmit",
-            subject: None,
-            tool_use_id: None,
-            fields: json!({ "prompt": prompt }),
-        })?;
+        let fields = json!({ "prompt": prompt });
+        let outputs = self.raise(&HookEvent::new("UserPromptSubmit", None, fields))?;
         if let Some(reason) = hooks::blocked(&outputs) {
             return Ok(Ending::Blocked(reason));
         }
@@ -229,8 +225,8 @@ impl Agent {
             "plugins": [],
             "capabilities": ["interrupt_receipt_v1", "msg_lifecycle_v1"],
         });
-        if let (Some(uuid), Some(fields)) = (uuid, line.as_object_mut()) {
-            fields.insert("user_message_uuids".to_owned(), json!([uuid]));
+        if let Some(uuid) = uuid {
+            line.set("user_message_uuids", json!([uuid]));
         }
         self.emit(line)
     }
@@ -239,10 +235,9 @@ impl Agent {
     pub(super) fn mark_first(&mut self, line: &mut Value) {
         let Some(turn) = self.turn.as_mut().filter(|turn| !turn.marked) else { return };
         turn.marked = true;
-        let uuid = turn.uuid.as_ref();
-        if let (Some(uuid), Some(fields)) = (uuid, line.as_object_mut()) {
-            fields.insert("user_message_uuid".to_owned(), json!(uuid));
-            fields.insert("user_message_uuids".to_owned(), json!([uuid]));
+        if let Some(uuid) = &turn.uuid {
+            line.set("user_message_uuid", uuid.as_str());
+            line.set("user_message_uuids", json!([uuid]));
         }
     }
 
@@ -288,12 +283,8 @@ impl Agent {
     fn stop_hooks(&mut self) -> Result<(), Halt> {
         for active in [false, true] {
             let said = self.active.current().last_text.clone();
-            let outputs = self.raise(&HookEvent {
-                event: "Stop",
-                subject: None,
-                tool_use_id: None,
-                fields: json!({ "stop_hook_active": active, "last_assistant_message": said }),
-            })?;
+            let fields = json!({ "stop_hook_active": active, "last_assistant_message": said });
+            let outputs = self.raise(&HookEvent::new("Stop", None, fields))?;
             let block = outputs.iter().find(|output| output.at("decision") == "block");
             let Some(block) = block.filter(|_| !active) else { return Ok(()) };
             let reason = block.at("reason").as_str().unwrap_or("Blocked by hook").to_owned();
@@ -308,8 +299,8 @@ impl Agent {
     pub(super) fn add_user_text(&mut self, text: &str, synthetic: bool) -> Result<(), Halt> {
         let content = json!([{ "type": "text", "text": text }]);
         let mut line = json!({ "type": "user", "message": { "role": "user", "content": content } });
-        if let Some(fields) = line.as_object_mut().filter(|_| synthetic) {
-            fields.insert("isSynthetic".to_owned(), json!(true));
+        if synthetic {
+            line.set("isSynthetic", true);
         }
         if let Some(turn) = &mut self.turn {
             turn.lines_to_model += 1;

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use agentwire_protocol::{Event, EventKind, Prompt, SessionConfig};
+use agentwire_protocol::{EventKind, Prompt, SessionConfig};
 use agentwire_sessions::settings::StoreKind;
 use agentwire_sessions::{Hub, NewSession, Settings};
 
 use super::Check;
+use crate::commands::logs::read;
 use crate::engine;
 use crate::settings::Loaded;
 
@@ -65,8 +66,7 @@ async fn speak(hub: &Hub, directory: &str) -> Result<String, String> {
     let mut said = String::new();
     while let Some(batch) = cursor.next().await.map_err(|error| error.to_string())? {
         for (_, line) in batch.events() {
-            let text = std::str::from_utf8(line).map_err(|error| error.to_string())?;
-            match Event::from_json(text).map_err(|error| error.to_string())?.kind {
+            match read(line).map_err(|error| error.message)?.kind {
                 EventKind::TextChunk(chunk) => said.push_str(&chunk.content.decode()),
                 EventKind::TurnCompleted(_) => return Ok(said),
                 EventKind::TurnFailed(failed) => return Err(failed.error.to_string()),

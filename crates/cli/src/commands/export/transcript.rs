@@ -1,7 +1,6 @@
 //! A transcript for people: prompts, answers, tools, changes and cost.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
 
 use agentwire_protocol::event::{
     FileChangeType, FileChanged, RequestKind, RequestSettled, Status, ToolFailure, TurnFailure,
@@ -32,6 +31,8 @@ pub(super) struct Transcript {
     open: Vec<Block>,
     /// Open requests by id.
     asked: BTreeMap<String, String>,
+    /// What was not taken yet.
+    shown: String,
 }
 
 #[derive(Debug)]
@@ -44,22 +45,23 @@ struct Block {
 
 impl Transcript {
     pub(super) fn new(style: Style) -> Self {
-        Self { style, open: Vec::new(), asked: BTreeMap::new() }
+        Self { style, open: Vec::new(), asked: BTreeMap::new(), shown: String::new() }
+    }
+
+    /// Takes what was added since the last time.
+    pub(super) fn take(&mut self) -> String {
+        std::mem::take(&mut self.shown)
     }
 
     /// The heading.
-    pub(super) fn begin(
-        &mut self,
-        session: &SessionSummary,
-        out: &mut impl Write,
-    ) -> io::Result<()> {
+    pub(super) fn begin(&mut self, session: &SessionSummary) {
         let title = session.title.as_deref().map(format::line);
         let title = title.filter(|title| !title.is_empty()).unwrap_or_else(|| "Session".to_owned());
         let mark = match self.style {
             Style::Text => "",
             Style::Markdown => "# ",
         };
-        writeln!(out, "{mark}{title}\n")?;
+        self.line(&format!("{mark}{title}\n"));
         let fields = [
             ("Session", Some(session.id.as_str())),
             ("Agent", Some(session.agent_type.as_str())),
@@ -70,14 +72,19 @@ impl Transcript {
         ];
         for (name, value) in fields {
             if let Some(value) = value {
-                writeln!(out, "- {name}: {}", format::line(value))?;
+                self.line(&format!("- {name}: {}", format::line(value)));
             }
         }
-        writeln!(out)
+        self.line("");
+    }
+
+    fn line(&mut self, line: &str) {
+        self.shown.push_str(line);
+        self.shown.push('\n');
     }
 
     /// Adds an event.
-    pub(super) fn event(&mut self, event: &Event<'_>, out: &mut impl Write) -> io::Result<()> {
+    pub(super) fn event(&mut self, event: &Event<'_>) {
         let agent = event.agent_id.decode();
         let (content, block, is_complete, is_thinking) = match &event.kind {
             EventKind::TextChunk(chunk) => {
@@ -90,10 +97,10 @@ impl Transcript {
             EventKind::UsageReported(_)
             | EventKind::ToolProgress(_)
             | EventKind::Other(_)
-            | EventKind::Unknown(_) => return Ok(()),
+            | EventKind::Unknown(_) => return,
             kind => {
-                self.close(|open| open.agent == agent, out)?;
-                return self.other(kind, &agent, out);
+                self.close(|open| open.agent == agent);
+                return self.other(kind, &agent);
             }
         };
         let block = block.as_ref().map(|id| id.to_string());
@@ -109,46 +116,46 @@ impl Transcript {
                 text: content.to_string(),
             }),
         }
-        if is_complete { self.close(is_same, out) } else { Ok(()) }
+        if is_complete {
+            self.close(is_same);
+        }
     }
 
     /// Writes incomplete texts as far as they arrived.
-    pub(super) fn end(&mut self, out: &mut impl Write) -> io::Result<()> {
-        self.close(|_| true, out)
+    pub(super) fn end(&mut self) {
+        self.close(|_| true);
     }
 
-    fn close(&mut self, fits: impl Fn(&Block) -> bool, out: &mut impl Write) -> io::Result<()> {
+    fn close(&mut self, fits: impl Fn(&Block) -> bool) {
         let (done, open) = std::mem::take(&mut self.open).into_iter().partition(|open| fits(open));
         self.open = open;
         let done: Vec<Block> = done;
         for block in done.iter().filter(|block| !block.text.trim().is_empty()) {
             match block.is_thinking {
                 true => {
-                    self.note(&block.agent, "Thinking", "", out)?;
-                    self.quote(&block.agent, &block.text, out)?;
+                    self.note(&block.agent, "Thinking", "");
+                    self.quote(&block.agent, &block.text);
                 }
-                false => self.part(&block.agent, &block.text, out)?,
+                false => self.part(&block.agent, &block.text),
             }
         }
-        Ok(())
     }
 
-    fn other(&mut self, kind: &EventKind<'_>, agent: &str, out: &mut impl Write) -> io::Result<()> {
+    fn other(&mut self, kind: &EventKind<'_>, agent: &str) {
         match kind {
             EventKind::TurnStarted(turn) => {
                 let heading = match self.style {
                     Style::Text => format!("--- turn {} ---", turn.turn_number),
                     Style::Markdown => format!("## Turn {}", turn.turn_number),
                 };
-                writeln!(out, "{heading}\n")?;
-                match &turn.prompt {
-                    Some(prompt) => self.quote(agent, &prompt.decode(), out),
-                    None => Ok(()),
+                self.line(&format!("{heading}\n"));
+                if let Some(prompt) = &turn.prompt {
+                    self.quote(agent, &prompt.decode());
                 }
             }
             EventKind::TurnCompleted(turn) => {
                 let spent = spent(Some(&turn.usage), turn.duration_ms, turn.cost_usd);
-                self.note(agent, "Done", &spent, out)
+                self.note(agent, "Done", &spent);
             }
             EventKind::TurnFailed(turn) => {
                 let label = match turn.reason {
@@ -159,23 +166,24 @@ impl Transcript {
                     | TurnFailure::Refused
                     | TurnFailure::Died => "Failed",
                 };
-                self.note(agent, label, &turn.error.decode(), out)
+                self.note(agent, label, &turn.error.decode());
             }
             EventKind::ToolStarted(tool) => {
                 let server = tool.server.as_ref().map(|server| format!("{server}: "));
                 let name = format!("{}{}", server.unwrap_or_default(), tool.tool_name);
                 let argument = tool.arguments.as_ref().map(argument).unwrap_or_default();
-                self.call(agent, &name, &argument, out)
+                self.call(agent, &name, &argument);
             }
             EventKind::ToolCompleted(tool) => {
                 let result = tool.result.as_ref().map(result).unwrap_or_default();
                 if let Some(error) = &tool.error {
-                    self.note(agent, "Tool failed", &error.decode(), out)?;
+                    self.note(agent, "Tool failed", &error.decode());
                 }
                 // The two are often equal.
-                match &tool.error {
-                    Some(error) if error.decode().trim() == result.trim() => Ok(()),
-                    Some(_) | None => self.code(agent, "", &result, out),
+                let is_told =
+                    tool.error.as_ref().is_some_and(|error| error.decode().trim() == result.trim());
+                if !is_told {
+                    self.code(agent, "", &result);
                 }
             }
             EventKind::ToolFailed(tool) => {
@@ -184,22 +192,22 @@ impl Transcript {
                     ToolFailure::Interrupted => "Tool interrupted",
                     ToolFailure::Invalid => "Tool failed",
                 };
-                self.note(agent, label, &tool.error.decode(), out)
+                self.note(agent, label, &tool.error.decode());
             }
-            EventKind::FileChanged(file) => self.file(agent, file, out),
-            EventKind::Error(error) => self.note(agent, "Error", &error.message.decode(), out),
+            EventKind::FileChanged(file) => self.file(agent, file),
+            EventKind::Error(error) => self.note(agent, "Error", &error.message.decode()),
             EventKind::PlanUpdated(plan) => {
-                self.note(agent, "Plan", "", out)?;
-                self.part(agent, &plan.to_markdown(), out)
+                self.note(agent, "Plan", "");
+                self.part(agent, &plan.to_markdown());
             }
             EventKind::AgentSpawned(spawned) => {
                 let what = [&spawned.name, &spawned.description].into_iter().flatten();
                 let what = what.map(|text| text.to_string()).collect::<Vec<_>>().join(": ");
-                self.note(agent, "Subagent", &what, out)
+                self.note(agent, "Subagent", &what);
             }
             EventKind::AgentFinished(finished) => {
                 let spent = spent(finished.usage.as_ref(), finished.duration_ms, None);
-                self.note(agent, "Subagent done", &spent, out)
+                self.note(agent, "Subagent done", &spent);
             }
             EventKind::RequestRaised(request) => {
                 let tool = request.tool_name.as_ref().map(|name| name.to_string());
@@ -208,15 +216,14 @@ impl Transcript {
                     RequestKind::Permission => tool.unwrap_or_default(),
                     RequestKind::Question => questions.collect::<Vec<_>>().join(" "),
                     // Client programs answer these themselves.
-                    RequestKind::Hook | RequestKind::Mcp => return Ok(()),
+                    RequestKind::Hook | RequestKind::Mcp => return,
                     RequestKind::Other => {
                         request.title.as_ref().map(|title| title.to_string()).unwrap_or_default()
                     }
                 };
                 self.asked.insert(request.request_id.to_string(), what);
-                Ok(())
             }
-            EventKind::RequestSettled(settled) => self.settled(agent, settled, out),
+            EventKind::RequestSettled(settled) => self.settled(agent, settled),
             EventKind::StatusChanged(changed) => {
                 let label = match changed.status {
                     Status::Model => "Model",
@@ -224,54 +231,43 @@ impl Transcript {
                     Status::Notice => "Notice",
                     Status::Warning => "Warning",
                     Status::Compacted => "Context compacted",
-                    _ => return Ok(()),
+                    _ => return,
                 };
                 let message = changed.message.as_ref().map(|text| text.to_string());
-                self.note(agent, label, &message.unwrap_or_default(), out)
+                self.note(agent, label, &message.unwrap_or_default());
             }
             EventKind::SessionEnded(ended) => match &ended.error {
-                Some(error) => self.note(agent, "Session failed", &error.decode(), out),
-                None => self.note(agent, "Session ended", "", out),
+                Some(error) => self.note(agent, "Session failed", &error.decode()),
+                None => self.note(agent, "Session ended", ""),
             },
-            _ => Ok(()),
+            _ => {}
         }
     }
 
-    fn settled(
-        &mut self,
-        agent: &str,
-        settled: &RequestSettled<'_>,
-        out: &mut impl Write,
-    ) -> io::Result<()> {
-        let Some(what) = self.asked.remove(&*settled.request_id.decode()) else { return Ok(()) };
+    fn settled(&mut self, agent: &str, settled: &RequestSettled<'_>) {
+        let Some(what) = self.asked.remove(&*settled.request_id.decode()) else { return };
         let mut text = format!("{what}: {} by {}", settled.outcome.as_str(), settled.by.as_str());
         if let Some(reason) = &settled.reason {
             text.push_str(&format!(" ({reason})"));
         }
-        self.note(agent, "Asked", &text, out)
+        self.note(agent, "Asked", &text);
     }
 
-    fn file(
-        &mut self,
-        agent: &str,
-        file: &FileChanged<'_>,
-        out: &mut impl Write,
-    ) -> io::Result<()> {
+    fn file(&mut self, agent: &str, file: &FileChanged<'_>) {
         let label = match file.change_type {
             FileChangeType::Created => "Created",
             FileChangeType::Modified => "Changed",
             FileChangeType::Deleted => "Deleted",
         };
         let to = file.moved_to.as_ref().map(|path| format!(" → {path}")).unwrap_or_default();
-        self.note(agent, label, &format!("{}{to}", file.file_path), out)?;
-        match &file.diff {
-            Some(diff) => self.code(agent, "diff", &diff.decode(), out),
-            None => Ok(()),
+        self.note(agent, label, &format!("{}{to}", file.file_path));
+        if let Some(diff) = &file.diff {
+            self.code(agent, "diff", &diff.decode());
         }
     }
 
     /// One event on one line.
-    fn note(&self, agent: &str, label: &str, text: &str, out: &mut impl Write) -> io::Result<()> {
+    fn note(&mut self, agent: &str, label: &str, text: &str) {
         let text = format::line(text);
         let line = match (self.style, text.is_empty()) {
             (Style::Text, true) => format!("[{label}]"),
@@ -279,10 +275,10 @@ impl Transcript {
             (Style::Markdown, true) => format!("*{label}*"),
             (Style::Markdown, false) => format!("*{label}:* {}", inline_code(&text)),
         };
-        self.part(agent, &line, out)
+        self.part(agent, &line);
     }
 
-    fn call(&self, agent: &str, name: &str, text: &str, out: &mut impl Write) -> io::Result<()> {
+    fn call(&mut self, agent: &str, name: &str, text: &str) {
         let (name, text) = (format::line(name), format::line(text));
         let text = format::cut(&text, ARGUMENT_COLUMNS);
         let line = match (self.style, text.is_empty()) {
@@ -290,24 +286,18 @@ impl Transcript {
             (Style::Markdown, true) => format!("**{name}**"),
             (Style::Markdown, false) => format!("**{name}** {}", inline_code(&text)),
         };
-        self.part(agent, line.trim_end(), out)
+        self.part(agent, line.trim_end());
     }
 
-    fn quote(&self, agent: &str, text: &str, out: &mut impl Write) -> io::Result<()> {
+    fn quote(&mut self, agent: &str, text: &str) {
         let lines: Vec<String> = text.trim_end().lines().map(|line| format!("> {line}")).collect();
-        self.part(agent, &lines.join("\n"), out)
+        self.part(agent, &lines.join("\n"));
     }
 
-    fn code(
-        &self,
-        agent: &str,
-        language: &str,
-        text: &str,
-        out: &mut impl Write,
-    ) -> io::Result<()> {
+    fn code(&mut self, agent: &str, language: &str, text: &str) {
         let text = text.trim_end();
         if text.is_empty() {
-            return Ok(());
+            return;
         }
         let mut lines: Vec<&str> = text.lines().take(RESULT_LINES).collect();
         let left = text.lines().count() - lines.len();
@@ -322,20 +312,20 @@ impl Transcript {
                 format!("{fence}{language}\n{}\n{fence}", lines.join("\n"))
             }
         };
-        self.part(agent, &text, out)
+        self.part(agent, &text);
     }
 
     /// Writes a paragraph; a subagent's is marked.
-    fn part(&self, agent: &str, text: &str, out: &mut impl Write) -> io::Result<()> {
+    fn part(&mut self, agent: &str, text: &str) {
         let prefix = match (self.style, agent == MAIN_AGENT) {
             (_, true) => "",
             (Style::Text, false) => "    ",
             (Style::Markdown, false) => "> ",
         };
         for line in format::harmless(text).trim_end().lines() {
-            writeln!(out, "{}", format_args!("{prefix}{line}").to_string().trim_end())?;
+            self.line(format!("{prefix}{line}").trim_end());
         }
-        writeln!(out)
+        self.line("");
     }
 }
 

@@ -10,6 +10,7 @@ use agentwire_protocol::{
 };
 use serde::Serialize;
 
+use crate::commands::logs::read;
 use crate::failure::Failure;
 use crate::format::{self, Paint};
 use crate::source::{EventUpdate, Source};
@@ -79,19 +80,13 @@ fn write(
                 .map(|(open, name)| row(open, name, sessions.get(&open.session_id))),
         )
         .collect();
-    let mut widths = [0; 4];
-    for row in &rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(format::width(cell));
-        }
-    }
-    let taken: usize = widths.iter().map(|width| width + 2).sum();
+    let [w_name, w_session, w_agent, w_age, _] = format::widths(&rows);
+    let taken = w_name + w_session + w_agent + w_age + 2 * 4;
     let room = print::columns().map_or(usize::MAX, |columns| columns.saturating_sub(taken).max(20));
     let paint = Paint::stdout();
     let mut out = print::stdout();
     for (number, row) in rows.iter().enumerate() {
         let [name, session, agent, age, asks] = row;
-        let [w_name, w_session, w_agent, w_age] = widths;
         let line = format!(
             "{}  {}  {}  {age:>w_age$}  {}",
             format::pad(name, w_name),
@@ -207,9 +202,7 @@ async fn missing(source: &Source, name: &str, begins: &str) -> Result<GatewayErr
             && let Some(EventUpdate::Events(batch)) = events.next().await?
         {
             for (_, line) in batch.events() {
-                let event =
-                    std::str::from_utf8(line).ok().and_then(|text| Event::from_json(text).ok());
-                if let Some(Event { kind: EventKind::RequestSettled(how), .. }) = event
+                if let Ok(Event { kind: EventKind::RequestSettled(how), .. }) = read(line)
                     && how.request_id.decode().starts_with(begins)
                 {
                     let client = how.client.as_ref().map(ToString::to_string);

@@ -14,14 +14,24 @@ use crate::print;
 /// waits as long.
 const PATIENCE: i64 = 3;
 
-pub(super) fn read(given: Option<&str>, agent: AgentType) -> Result<String, Failure> {
+/// The prompt for a new process of this agent, which may have a default one.
+pub(super) fn read_for(agent: AgentType, given: Option<&str>) -> Result<String, Failure> {
     let default = program(agent).default_prompt.filter(|_| given.is_none());
+    read(given, &format!("{}> ", agent.as_str()), default)
+}
+
+/// The prompt as given, else from stdin or the terminal, else the default.
+pub(crate) fn read(
+    given: Option<&str>,
+    question: &str,
+    default: Option<&str>,
+) -> Result<String, Failure> {
     let text = match given {
         Some("-") => from_stdin()?,
         Some(text) => with_stdin(text)?,
         None if !io::stdin().is_terminal() => from_stdin()?,
         None if default.is_some() => String::new(),
-        None => print::ask_line(&format!("{}> ", agent.as_str()))?.unwrap_or_default(),
+        None => print::ask_line(question)?.unwrap_or_default(),
     };
     match (text.trim().is_empty(), default) {
         (false, _) => Ok(text),
@@ -33,7 +43,7 @@ pub(super) fn read(given: Option<&str>, agent: AgentType) -> Result<String, Fail
 }
 
 /// The prompt, and what is piped in after a blank line.
-pub(crate) fn with_stdin(prompt: &str) -> Result<String, Failure> {
+fn with_stdin(prompt: &str) -> Result<String, Failure> {
     if !is_piped()? {
         return Ok(prompt.to_owned());
     }
@@ -70,7 +80,7 @@ pub(crate) fn has_input() -> io::Result<bool> {
     Ok(rustix::io::retry_on_intr(|| poll(&mut fds, Some(&patience)))? > 0)
 }
 
-pub(crate) fn from_stdin() -> Result<String, Failure> {
+fn from_stdin() -> Result<String, Failure> {
     let mut text = Vec::new();
     let read = io::stdin().lock().read_to_end(&mut text);
     read.map_err(|error| {

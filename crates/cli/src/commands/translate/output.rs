@@ -55,7 +55,7 @@ impl Output {
         let now = Instant::now();
         let insights = || insights::Renderer::new(&session_id, None, BTreeMap::new());
         let wire = match args.to {
-            To::Unified => Wire::Unified(args.profile.into()),
+            To::Unified => Wire::Unified(args.profile),
             To::Claude => {
                 let options = Options { partial: args.include_partial_messages };
                 Wire::Claude(Box::new(Renderer::new(options)))

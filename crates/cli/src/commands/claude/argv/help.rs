@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use agentwire_dialects::programs;
 use agentwire_protocol::AgentType;
 
 use super::flag::{Fate, Flag, Group};
@@ -15,14 +16,20 @@ agent behind it. Pass it to the Agent SDKs as their executable (Python: cli_path
 pathToClaudeCodeExecutable), or link it as `claude`.
 ";
 
-const CHOOSING: &str = "\
-Choose another with AGENTWIRE_AGENT=claude|codex|gemini|acp|demo or `agent`
-in the settings. The default is the first installed of claude, codex, gemini, else demo.
-";
+/// What every page starts with.
+fn introduction(agent: AgentType) -> String {
+    let (name, names) = (agent.as_str(), AgentType::NAMES.join("|"));
+    let candidates = programs().iter().filter(|known| known.is_candidate);
+    let candidates: Vec<&str> = candidates.map(|known| known.agent.as_str()).collect();
+    let candidates = candidates.join(", ");
+    format!(
+        "{INTRODUCTION}\nThe agent is {name} now. Choose another with AGENTWIRE_AGENT={names} or `agent`\n\
+         in the settings. The default is the first installed of {candidates}, else demo.\n"
+    )
+}
 
 pub(super) fn text(agent: AgentType) -> String {
-    let name = agent.as_str();
-    let mut help = format!("{INTRODUCTION}\nThe agent is {name} now. {CHOOSING}");
+    let mut help = introduction(agent);
     help.push_str(&flags(agent, FLAGS.iter()));
     let absent = FLAGS.iter().filter(|flag| flag.group == Group::Screen).map(|flag| flag.name());
     let absent = absent.collect::<Vec<_>>().join(" ");
@@ -52,8 +59,8 @@ const COMMON: [&str; 13] = [
 ];
 
 pub(super) fn short(agent: AgentType) -> String {
-    let name = agent.as_str();
-    let mut help = format!("{INTRODUCTION}\nThe agent is {name} now. {CHOOSING}\nCommon flags:\n");
+    let mut help = introduction(agent);
+    help.push_str("\nCommon flags:\n");
     for flag in FLAGS.iter().filter(|flag| COMMON.contains(&flag.name())) {
         row(&mut help, agent, flag);
     }
