@@ -300,7 +300,10 @@ impl Actor {
     /// Ends the session if no more work can come and all its work is done.
     pub(super) fn end_if_done(&mut self) {
         let answers = self.core.structured.as_ref().is_some_and(Structured::has_waiting);
-        let waits = self.prompts.has_waiting() || self.trust_gate.has_prompt() || answers;
+        let waits = self.prompts.has_queued()
+            || self.limits.hold_prompts()
+            || self.trust_gate.has_prompt()
+            || answers;
         let is_done = !self.core.state.is_busy() && !waits && !self.core.hooks.hold_something();
         if self.phase != Phase::Finishing || !is_done {
             return;

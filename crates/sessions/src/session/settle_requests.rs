@@ -32,9 +32,7 @@ impl Actor {
 
     fn judge_raised(&mut self) {
         self.judge_calls();
-        if !self.limits.is_waiting() {
-            self.core.raised.append(&mut self.requests.take_held());
-        }
+        self.core.raised.append(&mut self.limits.released());
         while !self.core.raised.is_empty() {
             for raised in std::mem::take(&mut self.core.raised) {
                 // It may have been settled since.
@@ -46,7 +44,7 @@ impl Actor {
                 // Past a limit, nothing runs until the request about the limit is answered.
                 if is_call && self.limits.is_waiting() {
                     self.wait_for_answer(&raised.id);
-                    self.requests.hold(raised);
+                    self.limits.hold_call(raised);
                     continue;
                 }
                 if let Some((_, message)) = self.core.cut.clone().filter(|_| is_call) {
@@ -193,7 +191,7 @@ impl Actor {
                 let settle = Command::Settle(settlement.clone());
                 return self.tape.command(call, &settle, &mut self.core);
             }
-            Asker::Limit => self.limit_answered(raised, answer)?,
+            Asker::Limit => self.limit_answered(answer)?,
             Asker::Trust => self.trust_answered(answer)?,
             Asker::Relay => self.settle_message(raised, answer)?,
         }
@@ -304,7 +302,7 @@ impl Actor {
                     Settlement { interrupt: Some(ends_turn), ..Settlement::deny(id, reason) };
                 self.tape.command(NOBODY, &Command::Settle(settlement), &mut self.core)
             }
-            Asker::Limit => self.limit_answered(&raised, &denial),
+            Asker::Limit => self.limit_answered(&denial),
             Asker::Trust => self.trust_answered(&denial),
             Asker::Relay => self.message_answered(&raised, denial),
         };

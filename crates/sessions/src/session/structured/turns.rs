@@ -6,7 +6,7 @@ use agentwire_dialects::tape::{Agent, Draft};
 use agentwire_protocol::command::Delivery;
 use agentwire_protocol::event::{Status, StatusChanged, TurnCompleted, TurnFailed, TurnFailure};
 use agentwire_protocol::usage::plus_cost;
-use agentwire_protocol::{Call, Command, ErrorCode, EventKind, GatewayError, Json, Prompt, Text};
+use agentwire_protocol::{Call, Command, EventKind, GatewayError, Json, Prompt, Text};
 use uuid::Uuid;
 
 use super::super::actor::Actor;
@@ -14,9 +14,9 @@ use super::super::breach::Breach;
 use super::super::callers::NOBODY;
 use super::super::commands::taken;
 use super::super::core::{Core, Effect};
-use super::super::pending_prompt::{PendingPrompt, bytes};
+use super::super::pending_prompt::{PendingPrompt, check_room};
 use super::answer::{AnswerCheck, Check, CheckResult};
-use super::{Checking, FAILED, FirstAnswerUsage, Stage, Structured, WAITING_BYTES, WAITING_LIMIT};
+use super::{Checking, FAILED, FirstAnswerUsage, Stage, Structured, WAITING_BYTES};
 
 /// The result of checking an answer; `None` if the check was given up.
 pub(in super::super) struct CheckedAnswer(Option<CheckResult>);
@@ -291,11 +291,8 @@ impl Actor {
         mut pending: PendingPrompt,
     ) -> Result<(), GatewayError> {
         let Some(structured) = &self.core.structured else { return Ok(()) };
-        let size: usize = structured.waiting.iter().map(|pending| bytes(&pending.prompt)).sum();
-        let is_full = size + bytes(&pending.prompt) > WAITING_BYTES;
-        if structured.waiting.len() >= WAITING_LIMIT || is_full {
-            return Err(GatewayError::new(ErrorCode::Overloaded, "too many prompts wait"));
-        }
+        let waiting = structured.waiting.iter().map(|pending| &pending.prompt);
+        check_room(waiting, &pending.prompt, WAITING_BYTES)?;
         let id = pending.id();
         let is_next = match pending.prompt.delivery.take() {
             Some(Delivery::Steer) => {
