@@ -200,7 +200,7 @@ impl Actor {
     pub(super) fn enforce_limits(&mut self) {
         let runs = self.core.state.record.open.turn.is_some() && !self.core.hooks.hold_turn_end();
         let runs = runs && self.supervisor.has_process() && !self.core.checks_answer();
-        if !runs || self.core.cut.is_some() || self.phase.is_ending() {
+        if !runs || self.core.cut().is_some() || self.phase.is_ending() {
             return;
         }
         let Some(reached) = self.limits.reached(&self.core.state) else { return };
@@ -295,7 +295,7 @@ impl Actor {
 
     /// Ends the turn, which then fails for this reason.
     pub(super) fn cut_off(&mut self, failure: TurnFailure, message: String) {
-        self.core.cut = Some((failure, message));
+        self.core.cut_turn(failure, message);
         let _ =
             self.tape.command(NOBODY, &Command::Interrupt { cancel_queued: false }, &mut self.core);
         self.escalate();

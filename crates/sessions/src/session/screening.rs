@@ -21,7 +21,7 @@ impl Actor {
                 self.limits.hold_screened(judged);
                 continue;
             }
-            match &self.core.cut {
+            match self.core.cut() {
                 Some((_, message)) => {
                     let message = message.clone();
                     self.deny_call(&judged, &message);

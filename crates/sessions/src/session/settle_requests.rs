@@ -47,7 +47,7 @@ impl Actor {
                     self.limits.hold_call(raised);
                     continue;
                 }
-                if let Some((_, message)) = self.core.cut.clone().filter(|_| is_call) {
+                if let Some((_, message)) = self.core.cut().cloned().filter(|_| is_call) {
                     self.deny(&raised.id, &message, false);
                     continue;
                 }
@@ -56,10 +56,7 @@ impl Actor {
                 }
                 let verdict = match raised.kind {
                     RequestKind::Permission => self.core.policy.decide(&asked(&raised), &OnDisk),
-                    RequestKind::Question
-                    | RequestKind::Hook
-                    | RequestKind::Mcp
-                    | RequestKind::Other => Verdict::Ask,
+                    _ => Verdict::Ask,
                 };
                 match verdict {
                     Verdict::Allow(rule) => self.by_rule(&raised, true, &rule),
@@ -277,14 +274,8 @@ impl Actor {
     }
 
     fn deny_each(&mut self, reason: &str, which: impl Fn(&PendingRequest) -> bool) {
-        let open: Vec<String> = self
-            .core
-            .state
-            .requests
-            .values()
-            .filter(|raised| which(raised))
-            .map(|raised| raised.id.clone())
-            .collect();
+        let open = self.core.state.requests.values().filter(|raised| which(raised));
+        let open: Vec<String> = open.map(|raised| raised.id.clone()).collect();
         open.iter().for_each(|id| self.deny(id, reason, true));
     }
 
@@ -319,10 +310,7 @@ impl Actor {
         for raised in open {
             let outcome = match raised.kind {
                 RequestKind::Hook => RequestOutcome::Withdrawn,
-                RequestKind::Permission
-                | RequestKind::Question
-                | RequestKind::Mcp
-                | RequestKind::Other => RequestOutcome::Denied,
+                _ => RequestOutcome::Denied,
             };
             self.close(&raised, outcome, SettledBy::Gateway, Some(reason), None);
         }
