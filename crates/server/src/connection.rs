@@ -163,26 +163,27 @@ struct State {
 
 impl Outgoing {
     pub(crate) fn push(&self, line: &[u8]) {
-        let mut state = self.state();
-        if state.is_broken {
-            return;
-        }
-        state.last.extend_from_slice(line);
-        state.last.push(b'\n');
-        state.waiting += line.len() + 1;
-        drop(state);
-        self.shared.wanted.notify_one();
+        self.add(line.len() + 1, |state| {
+            state.last.extend_from_slice(line);
+            state.last.push(b'\n');
+        });
     }
 
     /// Adds complete lines without copying them; other clients may share them.
     pub(crate) fn pass(&self, lines: Bytes) {
+        self.add(lines.len(), |state| {
+            state.close_piece();
+            state.pieces.push(lines);
+        });
+    }
+
+    fn add(&self, bytes: usize, add: impl FnOnce(&mut State)) {
         let mut state = self.state();
         if state.is_broken {
             return;
         }
-        state.waiting += lines.len();
-        state.close_piece();
-        state.pieces.push(lines);
+        state.waiting += bytes;
+        add(&mut state);
         drop(state);
         self.shared.wanted.notify_one();
     }

@@ -113,8 +113,7 @@ pub async fn serve(
         watched: WatchedSessions::new(hub, connection.outgoing.clone()),
         delayed: Vec::new(),
         own_sessions: BTreeMap::new(),
-        is_closed: false,
-        is_stopping: false,
+        phase: Phase::Open,
         deadline: None,
         code: None,
         has_closed: false,
@@ -152,8 +151,7 @@ struct Pump<'s> {
     /// Replies that wait until the events they caused are shown.
     delayed: Vec<DelayedReply>,
     own_sessions: BTreeMap<SessionId, SessionHandle>,
-    is_closed: bool,
-    is_stopping: bool,
+    phase: Phase,
     deadline: Option<Instant>,
     code: Option<u8>,
     /// The front has nothing more to do.
@@ -162,6 +160,17 @@ struct Pump<'s> {
     share: Option<Arc<Share>>,
     /// The budget shares of the page that was last given to the client.
     page_shares: Option<ReadShares>,
+}
+
+/// The phase of a connection. It only moves forward.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// The client may send more.
+    Open,
+    /// The client has closed its input.
+    Closed,
+    /// The connection is told to stop.
+    Stopping,
 }
 
 struct DelayedReply {
@@ -182,9 +191,10 @@ impl Pump<'_> {
                     self.finish_open_calls(connection).await;
                 }
                 // A program that is told to stop exits with success, whatever was interrupted.
-                return if self.is_stopping { 0 } else { code };
+                return if self.phase == Phase::Stopping { 0 } else { code };
             }
-            if self.is_closed && self.is_done() {
+            let (is_open, is_stopping) = (self.phase == Phase::Open, self.phase == Phase::Stopping);
+            if !is_open && self.is_done() {
                 return 0;
             }
             let waiting = outgoing.waiting();
@@ -199,10 +209,10 @@ impl Pump<'_> {
             }
             tokio::select! {
                 biased;
-                () = &mut stop, if !self.is_stopping => self.stop(),
-                () = outgoing.broken(), if !self.is_stopping => self.stop(),
+                () = &mut stop, if !is_stopping => self.stop(),
+                () = outgoing.broken(), if !is_stopping => self.stop(),
                 () = until(self.deadline) => {
-                    if self.is_stopping {
+                    if is_stopping {
                         return 0;
                     }
                     self.stop();
@@ -212,21 +222,8 @@ impl Pump<'_> {
                     self.finish_task(ended);
                 }
                 session = self.queue.next_with_room() => self.post_waiting(&session),
-                incoming = connection.incoming.recv(), if !self.is_closed && may_listen => {
-                    match incoming {
-                        Some(Incoming::Line(line, share)) => {
-                            blocking_if_long(line.len(), || self.front.on_line(&line, &mut self.out));
-                            drop(line);
-                            // The calls that this line causes keep its share.
-                            self.share = share.map(Arc::new);
-                            self.apply_effects(connection);
-                            self.share = None;
-                        }
-                        Some(Incoming::Overlong(bytes)) => {
-                            self.front.on_overlong(bytes, &mut self.out);
-                        }
-                        None => self.close(),
-                    }
+                incoming = connection.incoming.recv(), if is_open && may_listen => {
+                    self.receive(incoming, connection);
                 }
                 update = self.watched.next() => {
                     self.process_ready_replies();
@@ -234,6 +231,21 @@ impl Pump<'_> {
                 }
                 () = outgoing.below(EVENTS_WAIT), if !may_show => {}
             }
+        }
+    }
+
+    fn receive(&mut self, incoming: Option<Incoming>, connection: &Connection) {
+        match incoming {
+            Some(Incoming::Line(line, share)) => {
+                blocking_if_long(line.len(), || self.front.on_line(&line, &mut self.out));
+                drop(line);
+                // The calls that this line causes keep its share.
+                self.share = share.map(Arc::new);
+                self.apply_effects(connection);
+                self.share = None;
+            }
+            Some(Incoming::Overlong(bytes)) => self.front.on_overlong(bytes, &mut self.out),
+            None => self.close(),
         }
     }
 
@@ -260,7 +272,7 @@ impl Pump<'_> {
 
     /// The client has closed its input: its own sessions finish their work.
     fn close(&mut self) {
-        self.is_closed = true;
+        self.phase = Phase::Closed;
         self.front.on_close(&mut self.out);
         let Closing::Finish { linger } = self.terms.closing else {
             self.code = Some(0);
@@ -273,11 +285,10 @@ impl Pump<'_> {
     }
 
     fn stop(&mut self) {
-        if !self.is_closed {
-            self.is_closed = true;
+        if self.phase == Phase::Open {
             self.front.on_close(&mut self.out);
         }
-        self.is_stopping = true;
+        self.phase = Phase::Stopping;
         if let Closing::Leave = self.terms.closing {
             self.code = Some(0);
             return;

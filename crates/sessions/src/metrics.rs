@@ -8,6 +8,7 @@ mod tally;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -148,6 +149,12 @@ impl Counter {
     }
 }
 
+impl fmt::Display for Counter {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}", self.get())
+    }
+}
+
 /// A number that goes up and down.
 #[derive(Debug, Default)]
 pub struct Gauge(AtomicI64);
@@ -162,30 +169,22 @@ impl Gauge {
     }
 }
 
+impl fmt::Display for Gauge {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}", self.get())
+    }
+}
+
 /// How many buckets a histogram of times has, besides the last.
 pub const TIMES: usize = 16;
 
 /// How many buckets a histogram of sizes has, besides the last.
 pub const SIZES: usize = 10;
 
-/// From 50 µs to 10 s, in nanoseconds.
+/// From 50 µs to 10 s, in µs.
 const TIME_BOUNDS: [u64; TIMES] = [
-    50_000,
-    100_000,
-    250_000,
-    500_000,
-    1_000_000,
-    2_500_000,
-    5_000_000,
-    10_000_000,
-    25_000_000,
-    50_000_000,
-    100_000_000,
-    250_000_000,
-    500_000_000,
-    1_000_000_000,
-    2_500_000_000,
-    10_000_000_000,
+    50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000,
+    1_000_000, 2_500_000, 10_000_000,
 ];
 
 const SIZE_BOUNDS: [u64; SIZES] = [1, 2, 5, 10, 25, 50, 100, 500, 1_000, 10_000];
@@ -229,7 +228,7 @@ impl<const N: usize> Histogram<N> {
 
 impl Default for Histogram<TIMES> {
     fn default() -> Self {
-        Self::new(TIME_BOUNDS)
+        Self::new(TIME_BOUNDS.map(|micros| micros * 1000))
     }
 }
 
@@ -254,13 +253,7 @@ impl<T> ByAgent<T> {
 }
 
 #[derive(Debug, Default)]
-pub struct ByKind<T> {
-    permission: T,
-    question: T,
-    hook: T,
-    mcp: T,
-    other: T,
-}
+pub struct ByKind<T>([T; KINDS.len()]);
 
 const KINDS: [RequestKind; 5] = [
     RequestKind::Permission,
@@ -271,14 +264,9 @@ const KINDS: [RequestKind; 5] = [
 ];
 
 impl<T> ByKind<T> {
+    #[expect(clippy::indexing_slicing, reason = "there is one for each kind")]
     pub fn of(&self, kind: RequestKind) -> &T {
-        match kind {
-            RequestKind::Permission => &self.permission,
-            RequestKind::Question => &self.question,
-            RequestKind::Hook => &self.hook,
-            RequestKind::Mcp => &self.mcp,
-            RequestKind::Other => &self.other,
-        }
+        &self.0[kind as usize]
     }
 
     pub fn each(&self) -> [(&'static str, &T); 5] {

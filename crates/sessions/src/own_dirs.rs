@@ -5,13 +5,14 @@ mod pinned;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use agentwire_protocol::{ErrorCode, GatewayError};
 use serde::{Deserialize, Serialize};
 
 pub use self::pinned::PinnedDirs;
 use crate::Settings;
+use crate::path_walk::by_name;
 use crate::settings::aside;
 
 /// The file in a data directory that says where the operator's token is.
@@ -130,21 +131,6 @@ fn nearest(directory: &Path) -> (PathBuf, &Path) {
         }
     }
     (PathBuf::from("/"), Path::new("/"))
-}
-
-/// The path without `.` and `..`, resolved by name only.
-fn by_name(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                plain.pop();
-            }
-            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => plain.push(part),
-        }
-    }
-    plain
 }
 
 /// The name of the kernel's own file system that a directory is on, if any.

@@ -71,6 +71,19 @@ pub(crate) fn reach(path: &Path, patience: Duration) -> Option<ReachedPath> {
     VISITS.reach(path, patience, mounts::now().as_deref(), target)
 }
 
+/// The path without `.` and `..`, resolved by name only.
+pub(crate) fn by_name(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => drop(plain.pop()),
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => plain.push(part),
+        }
+    }
+    plain
+}
+
 /// Whether a file system is mounted at this path, which must not contain links.
 pub(crate) fn is_mount(path: &Path) -> bool {
     mounts::now().is_some_and(|mounts| mounts.has(path))

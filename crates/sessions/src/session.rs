@@ -252,14 +252,5 @@ impl SessionHandle {
 
 /// Whether a command must not wait for those before it. `Finish` waits, because it comes after all work.
 pub fn overtakes(command: &Command) -> bool {
-    match command {
-        Command::Interrupt { .. } | Command::Stop | Command::Settle(_) => true,
-        Command::Start(_)
-        | Command::Attach { .. }
-        | Command::Prompt(_)
-        | Command::Finish
-        | Command::Configure(_)
-        | Command::Query { .. }
-        | Command::Rewind { .. } => false,
-    }
+    matches!(command, Command::Interrupt { .. } | Command::Stop | Command::Settle(_))
 }

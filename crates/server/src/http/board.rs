@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use super::body::{LARGE, PathParam, ReadBody, discard, json, object};
 use super::problem::Problem;
-use super::rest::{HttpResult, end, key, session_id};
+use super::rest::{HttpResult, OnSession, end, key, session_id};
 use super::{App, authorization};
 use crate::tokens::{Caller, Scope};
 
@@ -172,15 +172,9 @@ pub(super) async fn show(State(app): State<App>, PathParam(id): PathParam<String
 }
 
 /// `POST /api/sessions/{id}/cancel`
-pub(super) async fn cancel(
-    State(app): State<App>,
-    Extension(caller): Extension<Caller>,
-    PathParam(id): PathParam<String>,
-    body: Body,
-) -> HttpResult {
-    authorization::need(&caller, Scope::Drive)?;
-    discard(&app, body).await;
-    let id = session_id(&id)?;
-    end(&app, &id).await?;
-    BoardSession::answer(&app, &id).await
+pub(super) async fn cancel(on: OnSession) -> HttpResult {
+    discard(&on.app, on.body).await;
+    let id = session_id(&on.id)?;
+    end(&on.app, &id).await?;
+    BoardSession::answer(&on.app, &id).await
 }

@@ -12,6 +12,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderValue, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Limited};
+use hyper::body::Frame;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
@@ -54,26 +55,13 @@ pub(crate) async fn text(app: &App, body: Body, limit: usize) -> Result<ReadBody
     let mut body = Limited::new(body, limit);
     let mut bytes = Vec::with_capacity(announced.unwrap_or(0).min(SHARE_FREE_BYTES));
     let mut share_bytes = announced.unwrap_or(0);
-    let mut started = Instant::now();
-    let mut pace = Pace::new(started, 0);
+    let mut arrival = Arrival::new(pool, 0);
     loop {
-        let last_progress = Instant::now();
-        let frame = loop {
-            match tokio::time::timeout(STALL_LIMITS.0, body.frame()).await {
-                Ok(frame) => break frame,
-                Err(_) => {
-                    let is_too_slow = pace.is_too_slow(Instant::now(), bytes.len(), share_bytes);
-                    let is_wanted = is_too_slow && pool.waiting() > 0;
-                    let is_stalled = last_progress.elapsed() >= STALL_LIMITS.1;
-                    if (share.is_some() && (is_wanted || is_stalled))
-                        || started.elapsed() >= BODY_TIME
-                    {
-                        return Err(Problem::too_slow(started.elapsed()));
-                    }
-                }
-            }
+        let Some(frame) =
+            arrival.next_frame(&mut body, share.is_some(), bytes.len(), share_bytes).await?
+        else {
+            break;
         };
-        let Some(frame) = frame else { break };
         let frame =
             frame.map_err(|error| match error.is::<http_body_util::LengthLimitError>() {
                 true => Problem::too_large(limit),
@@ -82,18 +70,15 @@ pub(crate) async fn text(app: &App, body: Body, limit: usize) -> Result<ReadBody
         if let Ok(data) = frame.into_data() {
             bytes.extend_from_slice(&data);
         }
-        let is_too_slow = pace.is_too_slow(Instant::now(), bytes.len(), share_bytes);
-        if started.elapsed() >= BODY_TIME || (share.is_some() && is_too_slow && pool.waiting() > 0)
-        {
-            return Err(Problem::too_slow(started.elapsed()));
+        if arrival.is_too_late(share.is_some(), bytes.len(), share_bytes) {
+            return Err(Problem::too_slow(arrival.started.elapsed()));
         }
         let wanted = share_size(bytes.len(), limit);
         match &mut share {
             None if bytes.len() > SHARE_FREE_BYTES => {
                 share = Some(acquire_share(pool, wanted).await?);
                 share_bytes = wanted;
-                started = Instant::now();
-                pace = Pace::new(started, bytes.len());
+                arrival = Arrival::new(pool, bytes.len());
             }
             // Others may wait for what this body holds, so it must not wait for more.
             Some(share) if bytes.len() > share_bytes => {
@@ -110,6 +95,50 @@ pub(crate) async fn text(app: &App, body: Body, limit: usize) -> Result<ReadBody
     })?;
     Ok(ReadBody { value, share })
 }
+
+/// How long a body takes to arrive.
+struct Arrival<'p> {
+    pool: &'p Pool,
+    started: Instant,
+    pace: Pace,
+}
+
+impl<'p> Arrival<'p> {
+    /// A body of which this many bytes have arrived.
+    fn new(pool: &'p Pool, bytes: usize) -> Self {
+        let started = Instant::now();
+        Self { pool, started, pace: Pace::new(started, bytes) }
+    }
+
+    /// Whether the body has taken too long, or others wait for the share of one that arrives too slowly.
+    fn is_too_late(&mut self, has_share: bool, bytes: usize, share_bytes: usize) -> bool {
+        let is_too_slow = self.pace.is_too_slow(Instant::now(), bytes, share_bytes);
+        let is_wanted = has_share && is_too_slow && self.pool.waiting() > 0;
+        is_wanted || self.started.elapsed() >= BODY_TIME
+    }
+
+    /// The next part of the body, unless it takes too long. Nothing after the last one.
+    async fn next_frame(
+        &mut self,
+        body: &mut Limited<Body>,
+        has_share: bool,
+        bytes: usize,
+        share_bytes: usize,
+    ) -> Result<Option<NextFrame>, Problem> {
+        let last_progress = Instant::now();
+        loop {
+            if let Ok(frame) = tokio::time::timeout(STALL_LIMITS.0, body.frame()).await {
+                return Ok(frame);
+            }
+            let is_stalled = has_share && last_progress.elapsed() >= STALL_LIMITS.1;
+            if self.is_too_late(has_share, bytes, share_bytes) || is_stalled {
+                return Err(Problem::too_slow(self.started.elapsed()));
+            }
+        }
+    }
+}
+
+type NextFrame = Result<Frame<axum::body::Bytes>, Box<dyn std::error::Error + Send + Sync>>;
 
 async fn acquire_share(pool: &Pool, bytes: usize) -> Result<Share, Problem> {
     let share = pool.take_within(bytes.saturating_mul(WORK), SHARE_WAIT).await;

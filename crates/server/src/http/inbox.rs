@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::body::{LARGE, PathParam, ReadBody, json, query, read, text};
 use super::problem::Problem;
-use super::rest::{HttpResult, send_command, session_id};
+use super::rest::{HttpResult, answered, send_command, session_id};
 use super::{App, authorization};
 use crate::tokens::{Caller, Scope};
 
@@ -56,9 +56,8 @@ pub(super) async fn settle(
     let ReadBody { value: text, share } = text(&app, body, LARGE).await?;
     let settlement = blocking_if_long(text.len(), || settlement(&text, &request))?;
     drop(text);
-    let reply =
-        send_command(&app, &caller, &session_id(&id)?, Command::Settle(settlement), share).await?;
-    Ok(json(StatusCode::OK, &reply))
+    let settle = Command::Settle(settlement);
+    answered(send_command(&app, &caller, &session_id(&id)?, settle, share).await)
 }
 
 /// The body may omit `requestId`, because the path names the request.

@@ -15,7 +15,7 @@ use agentwire_sessions::blocking::blocking_if_long;
 use agentwire_sessions::budget::Share;
 use agentwire_sessions::hub::StartOutcome;
 use axum::body::Body;
-use axum::extract::{Extension, State};
+use axum::extract::{Extension, FromRequest, FromRequestParts as _, Request, State};
 use axum::response::Response;
 use http::{HeaderMap, StatusCode, Uri};
 use schemars::JsonSchema;
@@ -47,6 +47,33 @@ pub(super) fn session_id(text: &str) -> Result<SessionId, Problem> {
             Err(GatewayError::new(ErrorCode::SessionNotFound, message).into())
         }
     }
+}
+
+/// A request that changes something in one session. Its client has the scope drive; its id and its body are
+/// not read yet.
+pub(super) struct OnSession {
+    pub(super) app: App,
+    pub(super) caller: Caller,
+    pub(super) id: String,
+    pub(super) body: Body,
+}
+
+impl FromRequest<App> for OnSession {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        let (mut parts, body) = request.into_parts();
+        let PathParam(id) = PathParam::from_request_parts(&mut parts, app).await?;
+        let caller = parts.extensions.remove::<Caller>();
+        let caller = caller.ok_or_else(|| Problem::unauthorized("the client is not known"))?;
+        authorization::need(&caller, Scope::Drive)?;
+        Ok(Self { app: app.clone(), caller, id, body })
+    }
+}
+
+/// The response with a session's reply to a command.
+pub(super) fn answered(reply: Result<Json<'static>, Problem>) -> HttpResult {
+    Ok(json(StatusCode::OK, &reply?))
 }
 
 /// `POST /v1/sessions`
@@ -148,29 +175,17 @@ pub(super) async fn delete(
 }
 
 /// `PATCH /v1/sessions/{id}`
-pub(super) async fn configure(
-    State(app): State<App>,
-    Extension(caller): Extension<Caller>,
-    PathParam(id): PathParam<String>,
-    body: Body,
-) -> HttpResult {
-    authorization::need(&caller, Scope::Drive)?;
-    let ReadBody { value: change, share } = object::<Configure>(&app, body, SMALL).await?;
-    authorization::configure(&caller, &change)?;
-    let id = session_id(&id)?;
-    send_command(&app, &caller, &id, Command::Configure(change), share).await?;
-    Ok(json(StatusCode::OK, &app.hub().summary(&id).await?))
+pub(super) async fn configure(on: OnSession) -> HttpResult {
+    let ReadBody { value: change, share } = object::<Configure>(&on.app, on.body, SMALL).await?;
+    authorization::configure(&on.caller, &change)?;
+    let id = session_id(&on.id)?;
+    send_command(&on.app, &on.caller, &id, Command::Configure(change), share).await?;
+    Ok(json(StatusCode::OK, &on.app.hub().summary(&id).await?))
 }
 
 /// `POST /v1/sessions/{id}/prompt`
-pub(super) async fn prompt(
-    State(app): State<App>,
-    Extension(caller): Extension<Caller>,
-    PathParam(id): PathParam<String>,
-    headers: HeaderMap,
-    body: Body,
-) -> HttpResult {
-    authorization::need(&caller, Scope::Drive)?;
+pub(super) async fn prompt(headers: HeaderMap, on: OnSession) -> HttpResult {
+    let OnSession { app, caller, id, body } = on;
     let ReadBody { value: prompt, share } = object::<Prompt>(&app, body, LARGE).await?;
     // The prompt's own `messageId` takes precedence over the header, even over an invalid one.
     let key = if prompt.message_id.is_none() { key(&headers, caller.id())? } else { None };
@@ -181,33 +196,20 @@ pub(super) async fn prompt(
 }
 
 /// `POST /v1/sessions/{id}/interrupt`
-pub(super) async fn interrupt(
-    State(app): State<App>,
-    Extension(caller): Extension<Caller>,
-    PathParam(id): PathParam<String>,
-    body: Body,
-) -> HttpResult {
-    authorization::need(&caller, Scope::Drive)?;
+pub(super) async fn interrupt(on: OnSession) -> HttpResult {
     // A request that stops something is never refused for its form.
+    let OnSession { app, caller, id, body } = on;
     let text =
         text(&app, body, SHARE_FREE_BYTES).await.map(|taken| taken.value).unwrap_or_default();
     let InterruptFields { cancel_queued } = read(&text).unwrap_or_default();
     let command = Command::Interrupt { cancel_queued };
-    let reply = send_command(&app, &caller, &session_id(&id)?, command, None).await?;
-    Ok(json(StatusCode::OK, &reply))
+    answered(send_command(&app, &caller, &session_id(&id)?, command, None).await)
 }
 
 /// `POST /v1/sessions/{id}/stop`
-pub(super) async fn stop(
-    State(app): State<App>,
-    Extension(caller): Extension<Caller>,
-    PathParam(id): PathParam<String>,
-    body: Body,
-) -> HttpResult {
-    authorization::need(&caller, Scope::Drive)?;
-    discard(&app, body).await;
-    let id = session_id(&id)?;
-    Ok(json(StatusCode::OK, &end(&app, &id).await?))
+pub(super) async fn stop(on: OnSession) -> HttpResult {
+    discard(&on.app, on.body).await;
+    Ok(json(StatusCode::OK, &end(&on.app, &session_id(&on.id)?).await?))
 }
 
 /// Ends a session, waits until it has ended, and returns its summary.
@@ -231,31 +233,18 @@ pub(super) async fn end(app: &App, id: &SessionId) -> Result<SessionSummary, Gat
 }
 
 /// `POST /v1/sessions/{id}/finish`
-pub(super) async fn finish(
-    State(app): State<App>,
-    Extension(caller): Extension<Caller>,
-    PathParam(id): PathParam<String>,
-    body: Body,
-) -> HttpResult {
-    authorization::need(&caller, Scope::Drive)?;
-    discard(&app, body).await;
-    let reply = send_command(&app, &caller, &session_id(&id)?, Command::Finish, None).await?;
-    Ok(json(StatusCode::OK, &reply))
+pub(super) async fn finish(on: OnSession) -> HttpResult {
+    discard(&on.app, on.body).await;
+    let id = session_id(&on.id)?;
+    answered(send_command(&on.app, &on.caller, &id, Command::Finish, None).await)
 }
 
 /// `POST /v1/sessions/{id}/rewind`
-pub(super) async fn rewind(
-    State(app): State<App>,
-    Extension(caller): Extension<Caller>,
-    PathParam(id): PathParam<String>,
-    body: Body,
-) -> HttpResult {
-    authorization::need(&caller, Scope::Drive)?;
-    let ReadBody { value, share } = object(&app, body, SMALL).await?;
+pub(super) async fn rewind(on: OnSession) -> HttpResult {
+    let ReadBody { value, share } = object(&on.app, on.body, SMALL).await?;
     let RewindFields { message_id, dry_run } = value;
     let command = Command::Rewind { message_id, dry_run };
-    let reply = send_command(&app, &caller, &session_id(&id)?, command, share).await?;
-    Ok(json(StatusCode::OK, &reply))
+    answered(send_command(&on.app, &on.caller, &session_id(&on.id)?, command, share).await)
 }
 
 /// The agent's answer to a query.
@@ -266,13 +255,8 @@ pub(super) struct QueryResult {
 }
 
 /// `POST /v1/sessions/{id}/query`
-pub(super) async fn query_agent(
-    State(app): State<App>,
-    Extension(caller): Extension<Caller>,
-    PathParam(id): PathParam<String>,
-    body: Body,
-) -> HttpResult {
-    authorization::need(&caller, Scope::Drive)?;
+pub(super) async fn query_agent(on: OnSession) -> HttpResult {
+    let OnSession { app, caller, id, body } = on;
     let ReadBody { value, share } = object(&app, body, SMALL).await?;
     let QueryFields { method, args } = value;
     authorization::query(&caller, &method, &args)?;

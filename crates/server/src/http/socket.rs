@@ -15,7 +15,7 @@ use axum::body::Bytes;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
 use axum::extract::{Extension, State};
-use futures_util::stream::SplitSink;
+use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt as _, StreamExt as _};
 use http::Uri;
 use serde::Deserialize;
@@ -169,104 +169,140 @@ const CLOSE_TIME: Duration = Duration::from_secs(1);
 
 /// Makes a connection of messages from a socket.
 fn connect(socket: WebSocket, app: App, caller: Caller, budget: WebSocketBudget) -> Connection {
-    let (mut sink, mut stream) = socket.split();
+    let (sink, stream) = socket.split();
     let (sender, incoming) = mpsc::channel(1);
-    let outgoing = Outgoing::default();
-    let fault = Arc::new(OnceLock::new());
-    let clients = app.hub().log().budget().clients.clone();
-    let reader = tokio::spawn({
-        let (fault, outgoing) = (Arc::clone(&fault), outgoing.clone());
-        async move {
-            while let Some(message) = stream.next().await {
-                let line = match message {
-                    Ok(message @ (Message::Text(_) | Message::Binary(_))) => message.into_data(),
-                    Ok(Message::Ping(_) | Message::Pong(_)) => continue,
-                    // Reading on answers it.
-                    Ok(Message::Close(_)) => continue,
-                    Err(error) => {
-                        let _ = fault.set(fault_of(&error));
-                        break;
-                    }
-                };
-                let share = budget.take_share(line.len());
-                let is_large = share.is_some();
-                let message = Incoming::Line(line, share);
-                let is_heard = match is_large {
-                    true => pass_in_time(&sender, message, &clients).await,
-                    false => Some(sender.send(message).await.is_ok()),
-                };
-                match is_heard {
-                    Some(true) => {}
-                    Some(false) => return,
-                    None => {
-                        let _ = fault.set(NOT_PROCESSED);
-                        // The pump is not reading; this tells it.
-                        return outgoing.fail();
-                    }
+    let (outgoing, fault) = (Outgoing::default(), Arc::default());
+    let reader = SocketReader {
+        stream,
+        sender,
+        budget,
+        clients: app.hub().log().budget().clients.clone(),
+        outgoing: outgoing.clone(),
+        fault: Arc::clone(&fault),
+    };
+    let writer = SocketWriter { sink, app, caller, outgoing: outgoing.clone(), fault };
+    let (reader, writer) = (tokio::spawn(reader.run()), tokio::spawn(writer.run()));
+    Connection::of(incoming, outgoing, reader, writer)
+}
+
+struct SocketReader {
+    stream: SplitStream<WebSocket>,
+    sender: mpsc::Sender<Incoming>,
+    budget: WebSocketBudget,
+    clients: Pool,
+    outgoing: Outgoing,
+    /// What the client did wrong.
+    fault: Arc<OnceLock<Reason>>,
+}
+
+impl SocketReader {
+    async fn run(mut self) {
+        while let Some(message) = self.stream.next().await {
+            let line = match message {
+                Ok(message @ (Message::Text(_) | Message::Binary(_))) => message.into_data(),
+                // Reading on answers a close.
+                Ok(Message::Ping(_) | Message::Pong(_) | Message::Close(_)) => continue,
+                Err(error) => {
+                    let _ = self.fault.set(fault_of(&error));
+                    return;
+                }
+            };
+            let share = self.budget.take_share(line.len());
+            let is_large = share.is_some();
+            let message = Incoming::Line(line, share);
+            let is_heard = match is_large {
+                true => pass_in_time(&self.sender, message, &self.clients).await,
+                false => Some(self.sender.send(message).await.is_ok()),
+            };
+            match is_heard {
+                Some(true) => {}
+                Some(false) => return,
+                None => {
+                    let _ = self.fault.set(NOT_PROCESSED);
+                    // The pump is not reading; this tells it.
+                    return self.outgoing.fail();
                 }
             }
         }
-    });
-    let lines = outgoing.clone();
-    let pool = app.hub().log().budget().read.clone();
-    let writer = tokio::spawn(async move {
+    }
+}
+
+struct SocketWriter {
+    sink: SplitSink<WebSocket, Message>,
+    app: App,
+    caller: Caller,
+    outgoing: Outgoing,
+    fault: Arc<OnceLock<Reason>>,
+}
+
+impl SocketWriter {
+    async fn run(mut self) {
         let mut beat = beat();
         loop {
             let bytes = tokio::select! {
-                bytes = lines.take() => bytes,
-                _ = beat.tick() => {
-                    if !app.allows(&caller) {
-                        let _ = sink.send(closing(REVOKED)).await;
-                        break;
-                    }
-                    match sink.send(Message::Ping(axum::body::Bytes::new())).await {
-                        Ok(()) => continue,
-                        Err(_) => break,
-                    }
-                }
+                bytes = self.outgoing.take() => bytes,
+                _ = beat.tick() => match self.ping().await {
+                    true => continue,
+                    false => break,
+                },
             };
-            let Some(bytes) = bytes else {
-                let fault = fault.get().copied();
-                let reason = match fault {
-                    Some(fault) => fault,
-                    None if app.stopping.is_cancelled() => STOPPING,
-                    None => match lines.farewell() {
-                        Farewell { is_error: true, text } => (close_code::ERROR, text),
-                        Farewell { is_error: false, text } => (close_code::NORMAL, text),
-                    },
-                };
-                let is_sent = sink.send(closing(reason)).await.is_ok();
-                if is_sent && fault.is_some() {
-                    // Closing at once while the client still sends could discard the reason.
-                    tokio::time::sleep(CLOSE_TIME).await;
-                }
-                return;
-            };
-            let writing = async {
-                for piece in bytes {
-                    if !feed_in_time(&mut sink, &piece, &pool).await {
-                        return false;
-                    }
-                    lines.written(piece.len());
-                }
-                sink.flush().await.is_ok()
-            };
-            let is_written = tokio::select! {
-                biased;
-                // The pump has given up on the client.
-                () = lines.broken() => false,
-                is_written = writing => is_written,
-            };
-            if !is_written {
+            let Some(bytes) = bytes else { return self.close().await };
+            if !self.write(bytes).await {
                 // If the connection still works, this tells the client that the session has not ended.
-                let reason = fault.get().copied().unwrap_or(NOT_SENT);
-                let _ = tokio::time::timeout(CLOSE_TIME, sink.send(closing(reason))).await;
+                let reason = self.fault.get().copied().unwrap_or(NOT_SENT);
+                let _ = tokio::time::timeout(CLOSE_TIME, self.sink.send(closing(reason))).await;
                 break;
             }
         }
-        lines.fail();
-    });
-    Connection::of(incoming, outgoing, reader, writer)
+        self.outgoing.fail();
+    }
+
+    /// Pings the client, if it may stay. Returns whether the connection continues.
+    async fn ping(&mut self) -> bool {
+        if !self.app.allows(&self.caller) {
+            let _ = self.sink.send(closing(REVOKED)).await;
+            return false;
+        }
+        self.sink.send(Message::Ping(Bytes::new())).await.is_ok()
+    }
+
+    /// Writes complete lines, unless the pump gives up on the client.
+    async fn write(&mut self, pieces: Vec<Bytes>) -> bool {
+        let pool = &self.app.hub().log().budget().read;
+        let (sink, outgoing) = (&mut self.sink, &self.outgoing);
+        let writing = async {
+            for piece in pieces {
+                if !feed_in_time(sink, &piece, pool).await {
+                    return false;
+                }
+                outgoing.written(piece.len());
+            }
+            sink.flush().await.is_ok()
+        };
+        tokio::select! {
+            biased;
+            () = outgoing.broken() => false,
+            is_written = writing => is_written,
+        }
+    }
+
+    /// Everything is written: tells the client why the connection ends.
+    async fn close(&mut self) {
+        let fault = self.fault.get().copied();
+        let reason = match fault {
+            Some(fault) => fault,
+            None if self.app.stopping.is_cancelled() => STOPPING,
+            None => match self.outgoing.farewell() {
+                Farewell { is_error: true, text } => (close_code::ERROR, text),
+                Farewell { is_error: false, text } => (close_code::NORMAL, text),
+            },
+        };
+        let is_sent = self.sink.send(closing(reason)).await.is_ok();
+        if is_sent && fault.is_some() {
+            // Closing at once while the client still sends could discard the reason.
+            tokio::time::sleep(CLOSE_TIME).await;
+        }
+    }
 }
 
 /// Passes a large message to the client's pump. Returns whether the pump took it, or `None` if that took

@@ -11,7 +11,7 @@ use tokio::task::{self, JoinError};
 
 use super::command_queue::QueuedCommand;
 use super::hub_calls::{self, FinishedCall};
-use super::{Closing, DelayedReply, OPEN_CALLS, Pump};
+use super::{Closing, DelayedReply, OPEN_CALLS, Phase, Pump};
 
 impl Pump<'_> {
     fn client(&self) -> Client {
@@ -36,14 +36,7 @@ impl Pump<'_> {
                     ),
                 },
             },
-            GatewayCall::Start(_)
-            | GatewayCall::Session(_)
-            | GatewayCall::Own(_)
-            | GatewayCall::Sessions { .. }
-            | GatewayCall::Events { .. }
-            | GatewayCall::Query(_)
-                if self.open() >= OPEN_CALLS =>
-            {
+            _ if self.open() >= OPEN_CALLS => {
                 let error = GatewayError::new(ErrorCode::Overloaded, "too many calls are open");
                 self.front.on_reply(call, Err(error), &mut self.out);
             }
@@ -170,10 +163,10 @@ impl Pump<'_> {
                 self.own_sessions.insert(id.clone(), handle.clone());
             }
             self.front.on_reply(call, reply, &mut self.out);
-            if self.is_stopping {
-                self.post(None, handle, Command::Stop);
-            } else if self.is_closed {
-                self.out.finish(&id);
+            match self.phase {
+                Phase::Open => {}
+                Phase::Closed => self.out.finish(&id),
+                Phase::Stopping => self.post(None, handle, Command::Stop),
             }
             return;
         }

@@ -48,19 +48,7 @@ impl Settings {
         if is_true("OTEL_SDK_DISABLED") {
             return Ok(None);
         }
-        let full_endpoint = variable("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
-        let base = variable("OTEL_EXPORTER_OTLP_ENDPOINT");
-        let place =
-            match (variable("OTEL_TRACES_EXPORTER").as_deref().map(str::trim), full_endpoint, base)
-            {
-                (Some("none"), _, _) | (None, None, None) => return Ok(None),
-                (Some("otlp") | None, Some(full_endpoint), _) => full_endpoint,
-                (Some("otlp") | None, None, Some(base)) => traces_under(&base),
-                (Some("otlp"), None, None) => traces_under(USUAL),
-                (Some(other), _, _) => {
-                    return Err(format!("OTEL_TRACES_EXPORTER is {other}; use otlp or none"));
-                }
-            };
+        let Some(place) = place(&variable)? else { return Ok(None) };
         let encoding = match either("PROTOCOL").as_deref().map(str::trim) {
             None | Some("http/protobuf") => Encoding::Protobuf,
             Some("http/json") => Encoding::Json,
@@ -70,17 +58,12 @@ impl Settings {
                 ));
             }
         };
-        let number = |name: &str, usual: u64| match variable(name) {
+        let whole = |name: &str, text: Option<String>, usual: u64| match text {
             None => Ok(usual),
             Some(text) => text.trim().parse().map_err(|_| format!("{name} is not a whole number")),
         };
-        let at_most = match either("TIMEOUT") {
-            None => 10_000,
-            Some(text) => text
-                .trim()
-                .parse()
-                .map_err(|_| "OTEL_EXPORTER_OTLP_TIMEOUT is not a whole number")?,
-        };
+        let number = |name: &str, usual| whole(name, variable(name), usual);
+        let at_most = whole("OTEL_EXPORTER_OTLP_TIMEOUT", either("TIMEOUT"), 10_000)?;
         let queue = number("OTEL_BSP_MAX_QUEUE_SIZE", 2048)?.clamp(1, 65_536) as usize;
         let batch = number("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", 512)?.clamp(1, 4096) as usize;
         let Some(sampled) = sampled(
@@ -105,6 +88,20 @@ impl Settings {
                 content: is_true("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"),
             },
         }))
+    }
+}
+
+/// Where traces are sent, if they are on.
+fn place(variable: impl Fn(&str) -> Option<String>) -> Result<Option<String>, String> {
+    let exporter = variable("OTEL_TRACES_EXPORTER");
+    let own = variable("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
+    let base = variable("OTEL_EXPORTER_OTLP_ENDPOINT");
+    match (exporter.as_deref().map(str::trim), own, base) {
+        (Some("none"), _, _) | (None, None, None) => Ok(None),
+        (Some("otlp") | None, Some(own), _) => Ok(Some(own)),
+        (Some("otlp") | None, None, Some(base)) => Ok(Some(traces_under(&base))),
+        (Some("otlp"), None, None) => Ok(Some(traces_under(USUAL))),
+        (Some(other), _, _) => Err(format!("OTEL_TRACES_EXPORTER is {other}; use otlp or none")),
     }
 }
 

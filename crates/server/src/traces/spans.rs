@@ -14,7 +14,8 @@ use std::collections::HashMap;
 
 use agentwire_protocol::event::{
     AgentFinished, AgentInfo, AgentOutcome, AgentSpawned, ErrorEvent, RequestRaised,
-    RequestSettled, Status, ToolCompleted, ToolFailed, ToolFailure, ToolStarted, TurnFailure,
+    RequestSettled, Status, ToolCompleted, ToolFailed, ToolFailure, ToolStarted, TurnCompleted,
+    TurnFailure,
 };
 use agentwire_protocol::{AgentType, Event, EventKind, MAIN_AGENT, Text};
 use agentwire_sessions::clock;
@@ -106,32 +107,11 @@ impl Translator {
                 let prompt = turn.prompt.as_ref().filter(|_| self.options.content);
                 self.start_turn(event, now, turn.turn_number, prompt);
             }
-            EventKind::TurnCompleted(turn) => {
-                let content = self.options.content;
-                let output = self.turn.as_mut().map(|turn| std::mem::take(&mut turn.output));
-                self.end_turn(now, out, |root| {
-                    usage(&turn.usage, &mut root.attributes);
-                    root.dollars(turn.cost_usd);
-                    root.model(turn.models.first().map(|model| model.model.as_str()));
-                    if let Some(reason) = &turn.stop_reason {
-                        let reasons = Value::List(vec![bounded(&reason.decode(), NAME)]);
-                        root.put("gen_ai.response.finish_reasons", reasons);
-                    }
-                    let output = output.filter(|output| content && !output.is_empty());
-                    let result = turn.result.as_ref().filter(|_| content).map(Text::to_string);
-                    if let Some(output) = output.or(result) {
-                        root.put("gen_ai.output.messages", message("assistant", output.trim_end()));
-                    }
-                });
-            }
+            EventKind::TurnCompleted(turn) => self.turn_completed(now, turn, out),
             EventKind::TurnFailed(turn) => {
                 let error = Some(&turn.error).filter(|_| self.options.content);
                 self.end_turn(now, out, |root| {
-                    if let Some(used) = &turn.usage {
-                        usage(used, &mut root.attributes);
-                    }
-                    root.dollars(turn.cost_usd);
-                    root.model(turn.models.first().map(|model| model.model.as_str()));
+                    root.used(turn.usage.as_ref(), turn.cost_usd, &turn.models);
                     root.fail(failure(turn.reason), error);
                 });
             }
@@ -162,6 +142,23 @@ impl Translator {
             EventKind::SessionEnded(_) => self.end_all(now, out),
             _ => {}
         }
+    }
+
+    fn turn_completed(&mut self, now: u64, turn: &TurnCompleted<'_>, out: SpanSink<'_>) {
+        let content = self.options.content;
+        let output = self.turn.as_mut().map(|turn| std::mem::take(&mut turn.output));
+        self.end_turn(now, out, |root| {
+            root.used(Some(&turn.usage), turn.cost_usd, &turn.models);
+            if let Some(reason) = &turn.stop_reason {
+                let reasons = Value::List(vec![bounded(&reason.decode(), NAME)]);
+                root.put("gen_ai.response.finish_reasons", reasons);
+            }
+            let output = output.filter(|output| content && !output.is_empty());
+            let result = turn.result.as_ref().filter(|_| content).map(Text::to_string);
+            if let Some(output) = output.or(result) {
+                root.put("gen_ai.output.messages", message("assistant", output.trim_end()));
+            }
+        });
     }
 
     fn update_info(&mut self, info: Option<&AgentInfo<'_>>) {

@@ -63,17 +63,12 @@ impl Hub {
                 ..Configure::default()
             };
             let changed = session.send(Command::Configure(change));
+            let clients = &self.shared.log.budget().clients;
             match &share {
-                None => changed.await?,
-                Some(_) => self
-                    .shared
-                    .log
-                    .budget()
-                    .clients
-                    .unless_wanted(CHANGE, changed)
-                    .await
-                    .unwrap_or_else(|| Err(GatewayError::new(ErrorCode::Overloaded, BUSY)))?,
-            };
+                None => Some(changed.await),
+                Some(_) => clients.unless_wanted(CHANGE, changed).await,
+            }
+            .unwrap_or_else(|| Err(GatewayError::new(ErrorCode::Overloaded, BUSY)))?;
         }
         let last = match new.prompt {
             Some(prompt) => Command::Prompt(prompt),

@@ -25,7 +25,6 @@ use crate::session::{
     Actor, Advisor, Core, DerivedState, Hooks, Journal, Mark, Origin, Parts, Plan, Refusal,
     SessionHandle, Structured, check_prompt, storage,
 };
-use crate::store::Record;
 use crate::trust::Wish;
 
 /// What remains to be done when a session's actor has ended.
@@ -39,10 +38,7 @@ struct ActorCleanup {
 
 /// A session that can be created: everything that could be refused was checked, and nothing is stored yet.
 struct PlannedSession {
-    record: Record,
-    config: SessionConfig,
-    origin: Origin,
-    forked_from: Option<String>,
+    setup: SessionSetup,
     plan: Plan,
     policy: Policy,
     structured: Option<Structured>,
@@ -87,15 +83,16 @@ impl Hub {
 
     /// Decides what the session runs with. What cannot be started is refused before anything is stored.
     async fn plan(&self, new: &NewSession) -> Result<PlannedSession, GatewayError> {
-        let SessionSetup { record, config, origin, forked_from } = self.session_setup(new).await?;
+        let setup = self.session_setup(new).await?;
+        let SessionSetup { record, config, origin, .. } = &setup;
         let agent = record.summary.agent_type;
         let dialect = driver(agent, config.driver.as_deref())?;
         if let Some(prompt) = &new.prompt {
             check_prompt(prompt, agent, dialect)?;
         }
         let must_rest = new.goes_on() && dialect.capabilities().resumes_next_minute;
-        let rest = must_rest.then(|| plan::rest(&record, &clock::now())).flatten();
-        let (bridge, offers) = self.bridge(dialect, &config).await?;
+        let rest = must_rest.then(|| plan::rest(record, &clock::now())).flatten();
+        let (bridge, offers) = self.bridge(dialect, config).await?;
         let plan = Plan {
             offers,
             agent,
@@ -106,24 +103,13 @@ impl Hub {
             pinned_dirs: Arc::clone(&self.shared.pinned_dirs),
             budget: self.shared.log.budget().clone(),
         };
-        let policy = Policy::new(dialect.tools(), &config, std::env::home_dir().as_deref())?
+        let policy = Policy::new(dialect.tools(), config, std::env::home_dir().as_deref())?
             .guarding(own_dirs::files(&self.shared.settings));
-        let structured = Structured::new(dialect.capabilities(), &config)?;
-        let hooks = Hooks::new(agent.as_str(), dialect.capabilities(), &config)?;
-        let launch = plan.launch(&config, &origin, Some(record.summary.id.as_str()), None)?;
-        plan.program(&config, &launch).await?;
-        Ok(PlannedSession {
-            record,
-            config,
-            origin,
-            forked_from,
-            plan,
-            policy,
-            structured,
-            hooks,
-            bridge,
-            rest,
-        })
+        let structured = Structured::new(dialect.capabilities(), config)?;
+        let hooks = Hooks::new(agent.as_str(), dialect.capabilities(), config)?;
+        let launch = plan.launch(config, origin, Some(record.summary.id.as_str()), None)?;
+        plan.program(config, &launch).await?;
+        Ok(PlannedSession { setup, plan, policy, structured, hooks, bridge, rest })
     }
 
     /// Registers the session as running here, and collects the parts of its actor.
@@ -133,7 +119,8 @@ impl Hub {
         new: &NewSession,
         key: Option<&Key>,
     ) -> Result<(SessionHandle, Parts), GatewayError> {
-        let PlannedSession { record, config, origin, plan, policy, .. } = planned;
+        let PlannedSession { setup, plan, policy, structured, hooks, bridge, rest } = planned;
+        let SessionSetup { record, config, origin, forked_from } = setup;
         let (id, after) = (record.summary.id.clone(), record.summary.last_seq);
         let (told, summary) = watch::channel(record.summary.clone());
         let (handle, inbox) = SessionHandle::new(id.clone(), summary);
@@ -148,7 +135,7 @@ impl Hub {
         let core = Core::new(
             Journal::new(id.clone(), after),
             DerivedState::new(record, dialect.tools(), dialect.capabilities().folds_prompts),
-            planned.hooks,
+            hooks,
             Some(Tally::new(Arc::clone(metrics), Arc::clone(settings), agent)),
             Some(Advisor(dialect)),
         );
@@ -156,7 +143,7 @@ impl Hub {
             tape: tape(dialect, plan.reachable(&config), &origin, &id),
             core: core
                 .judging(policy, dialect.capabilities().permission_updates)
-                .forming(planned.structured),
+                .forming(structured),
             plan,
             config,
             log: self.shared.log.clone(),
@@ -164,9 +151,9 @@ impl Hub {
             commands: inbox,
             summary: told,
             origin,
-            forked_from: planned.forked_from,
-            bridge: planned.bridge,
-            rest: planned.rest,
+            forked_from,
+            bridge,
+            rest,
             wish: Wish::of(&new.config, settings.defaults.trust),
             keys: key.map(|key| key.used_for(&id)).into_iter().collect(),
         };

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use agentwire_protocol::command::Behavior;
 use agentwire_protocol::{Call, Command, ErrorCode, GatewayError, Json};
 use tokio::time::Instant;
 
@@ -14,18 +15,7 @@ use crate::blocking::blocking_if_long;
 impl Actor {
     /// Handles a command, after checking whether it was accepted before.
     pub(super) async fn receive(&mut self, message: Message) {
-        let id = match &message.command {
-            Command::Prompt(prompt) => prompt.message_id.as_deref(),
-            Command::Start(_)
-            | Command::Attach { .. }
-            | Command::Interrupt { .. }
-            | Command::Stop
-            | Command::Finish
-            | Command::Settle(_)
-            | Command::Configure(_)
-            | Command::Query { .. }
-            | Command::Rewind { .. } => None,
-        };
+        let id = prompt_id(&message.command);
         match self.recall(id).await {
             Ok(()) => self.accept(message),
             Err(error) => drop(message.reply.send(self.command_reply(Err(error)))),
@@ -52,7 +42,9 @@ impl Actor {
         let load = weight(&message.command);
         self.load = self.load.max(load);
         // A repeated prompt changes nothing: its key is already stored, or belongs to another call.
-        let key = message.key.filter(|_| !self.was_accepted(&message.command));
+        let was_accepted =
+            prompt_id(&message.command).is_some_and(|id| self.prompts.was_accepted(id));
+        let key = message.key.filter(|_| !was_accepted);
         match blocking_if_long(load, || self.command(call, message.command)) {
             Ok(()) => key.into_iter().for_each(|key| self.outbox.store_key(key)),
             Err(error) => self.core.answer(call, Err(error)),
@@ -73,16 +65,6 @@ impl Actor {
         }
     }
 
-    /// Whether the command is a prompt that was accepted before.
-    fn was_accepted(&self, command: &Command) -> bool {
-        match command {
-            Command::Prompt(prompt) => {
-                prompt.message_id.as_deref().is_some_and(|id| self.prompts.was_accepted(id))
-            }
-            _ => false,
-        }
-    }
-
     pub(super) fn reply(&mut self, call: Call, result: Result<Json<'static>, GatewayError>) {
         if let Some(caller) = self.callers.take(call) {
             let _ = caller.send(self.command_reply(result));
@@ -98,12 +80,7 @@ impl Actor {
     pub(super) fn fail_calls(&mut self, until: Option<Instant>, code: ErrorCode, message: &str) {
         let answered = self.core.effects.iter().filter_map(|effect| match effect {
             Effect::Reply(reply) => Some(reply.call.0),
-            Effect::Write(_)
-            | Effect::CloseStdin
-            | Effect::Signal(_)
-            | Effect::Relay(..)
-            | Effect::Start
-            | Effect::Open => None,
+            _ => None,
         });
         let answered: BTreeSet<u64> = answered.collect();
         for call in self.callers.waiting(until) {
@@ -114,19 +91,17 @@ impl Actor {
     }
 }
 
+/// The id by which a prompt counts once.
+fn prompt_id(command: &Command) -> Option<&str> {
+    if let Command::Prompt(prompt) = command { prompt.message_id.as_deref() } else { None }
+}
+
 /// Whether a command makes an agent stop. Such commands are accepted at any time.
 fn is_brake(command: &Command) -> bool {
     match command {
         Command::Interrupt { .. } | Command::Stop | Command::Finish => true,
-        Command::Settle(settlement) => {
-            settlement.behavior == Some(agentwire_protocol::command::Behavior::Deny)
-        }
-        Command::Start(_)
-        | Command::Attach { .. }
-        | Command::Prompt(_)
-        | Command::Configure(_)
-        | Command::Query { .. }
-        | Command::Rewind { .. } => false,
+        Command::Settle(settlement) => settlement.behavior == Some(Behavior::Deny),
+        _ => false,
     }
 }
 
@@ -156,11 +131,7 @@ pub(super) fn weight(command: &Command) -> usize {
                 [change.model.as_ref().and_then(Option::as_ref), change.permission_mode.as_ref()];
             names.into_iter().flatten().map(String::len).sum()
         }
-        Command::Start(_)
-        | Command::Attach { .. }
-        | Command::Interrupt { .. }
-        | Command::Stop
-        | Command::Finish => 0,
+        _ => 0,
     }
 }
 

@@ -50,11 +50,9 @@ impl Origin {
     /// The conversation that the process must report it has opened.
     pub(super) fn expected_conversation(&self) -> Option<ExpectedConversation> {
         let id = self.resume.clone()?;
-        Some(if self.fork {
-            ExpectedConversation::Copy(id)
-        } else {
-            ExpectedConversation::Same(id)
-        })
+        let expected =
+            if self.fork { ExpectedConversation::Copy } else { ExpectedConversation::Same };
+        Some(expected(id))
     }
 }
 
@@ -94,15 +92,9 @@ impl Plan {
             launch.env.entry(name.clone()).or_insert_with(|| value.clone());
         }
         self.check_guards(&config)?;
-        let parts = launch.args.iter().flat_map(|arg| &arg.0);
-        let mut texts = parts.filter_map(|part| match part {
-            ArgPart::Text(text) => Some(text),
-            ArgPart::File(_)
-            | ArgPart::EscapedFile(_)
-            | ArgPart::QuotedFile(_)
-            | ArgPart::Directory => None,
-        });
-        if texts.any(|text| text.contains('\0')) {
+        let mut parts = launch.args.iter().flat_map(|arg| &arg.0);
+        let has_nul = |part: &ArgPart| matches!(part, ArgPart::Text(text) if text.contains('\0'));
+        if parts.any(has_nul) {
             let message = "an argument of the agent must not contain a NUL byte";
             return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
         }
@@ -134,18 +126,14 @@ impl Plan {
         let is_namespace = self.is_namespace();
         let hides = |place: &&PathBuf| spawn.program.starts_with(place);
         let is_shown = spawn.veil.shown.iter().any(|place| spawn.program.starts_with(place));
-        match spawn.veil.hidden.iter().find(hides).filter(|_| is_namespace && !is_shown) {
-            None => Ok(()),
-            Some(place) => {
-                let message = format!(
-                    "{} is not available: {} is in {}, which is hidden from agents; move the program elsewhere",
-                    self.agent.as_str(),
-                    spawn.program.display(),
-                    place.display()
-                );
-                Err(GatewayError::new(ErrorCode::AgentUnavailable, message))
-            }
-        }
+        let hidden = spawn.veil.hidden.iter().find(hides).filter(|_| is_namespace && !is_shown);
+        let Some(place) = hidden else { return Ok(()) };
+        let (agent, program, place) =
+            (self.agent.as_str(), spawn.program.display(), place.display());
+        let message = format!(
+            "{agent} is not available: {program} is in {place}, which is hidden from agents; move the program elsewhere"
+        );
+        Err(GatewayError::new(ErrorCode::AgentUnavailable, message))
     }
 
     /// The configuration with MCP servers that the agent can reach.

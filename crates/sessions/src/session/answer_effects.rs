@@ -124,14 +124,7 @@ impl Actor {
                 let standing = is_call.then_some(CallPermission::Denied);
                 Ok(AnswerEffects { standing, ..AnswerEffects::default() })
             }
-            (
-                RequestKind::Permission
-                | RequestKind::Question
-                | RequestKind::Hook
-                | RequestKind::Mcp
-                | RequestKind::Other,
-                _,
-            ) => Ok(AnswerEffects::default()),
+            _ => Ok(AnswerEffects::default()),
         }
     }
 
@@ -178,16 +171,15 @@ impl Actor {
         if let Verdict::Deny(rule) = self.core.policy.decide(&asked(changed), &OnDisk) {
             return forbidden(format!("is {rule}"));
         }
-        if let Some(input) =
+        let Some(input) =
             changed.input.as_ref().filter(|input| shown.input.as_ref() != Some(*input))
-        {
-            if !is_plain(input) {
-                return Err(invalid(
-                    "updatedInput has a duplicate key or a string that is not valid text, or is too long",
-                ));
-            }
-        } else {
+        else {
             return Ok(());
+        };
+        if !is_plain(input) {
+            return Err(invalid(
+                "updatedInput has a duplicate key or a string that is not valid text, or is too long",
+            ));
         }
         // Clients send an input back as it was shown. Then it is the call that somebody looked at.
         if input_digest(shown.input.as_ref()) == input_digest(changed.input.as_ref()) {

@@ -124,10 +124,7 @@ impl Core {
             RequestOutcome::Denied if by != SettledBy::Agent => CallPermission::Denied,
             // The policy would have allowed it anyway.
             _ if self.is_allowed_by_policy(raised) => return,
-            RequestOutcome::Denied
-            | RequestOutcome::Answered
-            | RequestOutcome::Withdrawn
-            | RequestOutcome::Resolved => CallPermission::Unanswered,
+            _ => CallPermission::Unanswered,
         };
         let tool = tool.clone();
         self.stands(&tool, standing);
@@ -258,7 +255,7 @@ impl Actor {
             }
             self.phase.fail(message);
             self.supervisor.signal(TreeSignal::Kill);
-        } else if self.core.state.record.open.turn.is_some() && self.core.cut.is_none() {
+        } else if self.core.state.record.open.turn.is_some() && self.core.cut().is_none() {
             self.cut_off(TurnFailure::Error, message);
         }
     }

@@ -18,7 +18,7 @@ use super::actor::Actor;
 use super::callers::NOBODY;
 use super::client_mcp::MCP_MESSAGE;
 use super::commit::storage;
-use super::core::{Change, Effect, approval};
+use super::core::Effect;
 use super::hooks::add;
 use super::pending_prompt::PendingPrompt;
 use super::pending_request::PendingRequest;
@@ -32,10 +32,6 @@ const OUTGOING_LIMIT: usize = 64 << 20;
 impl Actor {
     /// Carries out a command. An error is the reply; otherwise the reply follows as an effect.
     pub(super) fn command(&mut self, call: Call, command: Command) -> Result<(), GatewayError> {
-        self.carry_out(call, command)
-    }
-
-    fn carry_out(&mut self, call: Call, command: Command) -> Result<(), GatewayError> {
         if self.supervisor.process().is_some_and(|process| process.waiting() > OUTGOING_LIMIT)
             && !matches!(command, Command::Interrupt { .. } | Command::Stop | Command::Finish)
         {
@@ -54,7 +50,7 @@ impl Actor {
             }
             // Nothing changes, so the agent need not be asked.
             Command::Configure(change) if change == Configure::default() => {
-                self.core.answer(call, Ok(nothing()));
+                self.core.answer(call, Ok(Json::EMPTY));
                 Ok(())
             }
             // The next minute is too far away to wait for an answer.
@@ -146,13 +142,13 @@ impl Actor {
             add(&mut prompt, None, Some(structured.request()));
         }
         check_size(&prompt, self.plan.dialect)?;
-        let per_turn = self.plan.dialect.capabilities().process_per_turn;
+        let capabilities = self.plan.dialect.capabilities();
+        let per_turn = capabilities.process_per_turn;
         if per_turn {
             self.prompts.check_room(&prompt)?;
         }
         let kept = per_turn.then(|| prompt.clone());
         let id = prompt.message_id.clone().unwrap_or_default();
-        let capabilities = self.plan.dialect.capabilities();
         // If the agent has one queue for everything, such a prompt may just as well start the next turn.
         let steers = prompt.delivery == Some(agentwire_protocol::command::Delivery::Steer)
             && self.core.state.record.open.turn.is_some()
@@ -219,7 +215,7 @@ impl Actor {
         let ours = self.core.structured.iter().flat_map(Structured::waiting);
         let waiting: Vec<String> = self.core.state.waiting().chain(ours).cloned().collect();
         // A denied limit has already cut the turn off.
-        let is_cut = self.core.cut.is_some() && !cancel_queued;
+        let is_cut = self.core.cut().is_some() && !cancel_queued;
         if !self.interrupt_answer("the turn was interrupted")
             && self.core.state.is_busy()
             && !is_cut
@@ -273,7 +269,7 @@ impl Actor {
         }
         if !self.supervisor.has_process() {
             self.tape.end(Exit::Unknown, &mut self.core);
-            self.core.answer(call, Ok(nothing()));
+            self.core.answer(call, Ok(Json::EMPTY));
             self.end(reason, None);
             return Ok(());
         }
@@ -293,14 +289,17 @@ impl Actor {
     fn finish(&mut self, call: Call) -> Result<(), GatewayError> {
         self.phase.finish();
         self.deny_alone();
-        self.core.answer(call, Ok(nothing()));
+        self.core.answer(call, Ok(Json::EMPTY));
         Ok(())
     }
 
     /// Ends the session if no more work can come and all its work is done.
     pub(super) fn end_if_done(&mut self) {
         let answers = self.core.structured.as_ref().is_some_and(Structured::has_waiting);
-        let waits = self.prompts.has_waiting() || self.trust_gate.has_prompt() || answers;
+        let waits = self.prompts.has_queued()
+            || self.limits.hold_prompts()
+            || self.trust_gate.has_prompt()
+            || answers;
         let is_done = !self.core.state.is_busy() && !waits && !self.core.hooks.hold_something();
         if self.phase != Phase::Finishing || !is_done {
             return;
@@ -317,10 +316,10 @@ impl Actor {
 
     pub(super) fn configure(&mut self, call: Call, change: Configure) -> Result<(), GatewayError> {
         let command = Command::Configure(change.clone());
-        self.core.changes.push(Change { call, change, is_taken: false, is_reported: false });
+        self.core.ask_change(call, change);
         let asked = self.tape.command(call, &command, &mut self.core);
         if asked.is_err() {
-            self.core.changes.retain(|change| change.call != call);
+            self.core.forget_change(call);
         }
         asked?;
         self.take_changes();
@@ -328,15 +327,8 @@ impl Actor {
     }
 
     pub(super) fn take_changes(&mut self) {
-        let taken: Vec<Change> =
-            self.core.changes.extract_if(.., |change| change.is_taken).collect();
-        for taken in taken {
-            // The agent's own mode may stay as it was.
-            if let Some(mode) = taken.unreported() {
-                let told = StatusChanged::new(Status::Mode).message(Text::fixed(mode.as_str()));
-                self.core.emit(told.details(approval(mode)));
-            }
-            self.changed(&taken.change);
+        while let Some(change) = self.core.take_change() {
+            self.changed(&change);
         }
     }
 
@@ -372,16 +364,13 @@ impl Actor {
     }
 
     fn needs_process(&self) -> Result<(), GatewayError> {
-        match self.supervisor.has_process() {
-            true => Ok(()),
-            false => Err(GatewayError::new(
-                ErrorCode::Conflict,
-                format!(
-                    "{} runs only while it works on a prompt; try again during a turn",
-                    self.plan.agent.as_str()
-                ),
-            )),
+        if self.supervisor.has_process() {
+            return Ok(());
         }
+        let agent = self.plan.agent.as_str();
+        let message =
+            format!("{agent} runs only while it works on a prompt; try again during a turn");
+        Err(GatewayError::new(ErrorCode::Conflict, message))
     }
 }
 
@@ -446,22 +435,13 @@ pub(super) fn taken(id: &str) -> Json<'static> {
 /// Turns the query that changes the mode into a configuration change, because the gateway acts on the mode
 /// too.
 fn as_change(command: Command) -> Result<Command, GatewayError> {
-    match command {
-        Command::Query { method, args } if method == "setPermissionMode" => {
-            let mode = args.first().and_then(|mode| mode.read::<String>().ok());
-            let mode = mode.ok_or_else(|| {
-                let message = "setPermissionMode needs the name of a mode";
-                GatewayError::new(ErrorCode::InvalidMessage, message)
-            })?;
-            Ok(Command::Configure(Configure {
-                permission_mode: Some(mode),
-                ..Configure::default()
-            }))
-        }
-        command => Ok(command),
+    let Command::Query { method, args } = &command else { return Ok(command) };
+    if method != "setPermissionMode" {
+        return Ok(command);
     }
-}
-
-fn nothing() -> Json<'static> {
-    Json::EMPTY
+    let Some(mode) = args.first().and_then(|mode| mode.read::<String>().ok()) else {
+        let message = "setPermissionMode needs the name of a mode";
+        return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
+    };
+    Ok(Command::Configure(Configure { permission_mode: Some(mode), ..Configure::default() }))
 }

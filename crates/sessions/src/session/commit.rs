@@ -47,12 +47,7 @@ impl Actor {
                     let caller = self.callers.take(call);
                     replies.extend(caller.zip(Some(CommandReply { reply: result, last_seq })));
                 }
-                effect @ (Effect::Write(_)
-                | Effect::CloseStdin
-                | Effect::Signal(_)
-                | Effect::Relay(..)
-                | Effect::Start
-                | Effect::Open) => others.push(effect),
+                effect => others.push(effect),
             }
         }
         (replies, others)

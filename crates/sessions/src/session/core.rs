@@ -4,10 +4,12 @@
 use std::collections::BTreeMap;
 
 use agentwire_dialects::agent::{AgentDialect, Exit};
-use agentwire_dialects::tape::{Action, Agent, Draft, ScreenedCall, Signal, Sink, UnaskedCall};
+use agentwire_dialects::tape::{
+    Action, Agent, Draft, ScreenedCall, Signal, Sink, Tape, UnaskedCall,
+};
 use agentwire_protocol::event::{
     ErrorEvent, RequestKind, RequestOutcome, RequestRaised, RequestSettled, SettledBy, Status,
-    TurnFailed, TurnFailure,
+    StatusChanged, TurnFailed, TurnFailure,
 };
 use agentwire_protocol::{
     ApprovalMode, Call, Configure, ErrorCode, EventKind, GatewayError, Json, Text,
@@ -22,6 +24,7 @@ use super::policy::{Always, OnDisk, Policy, Verdict};
 use super::requests::asked;
 use super::state::DerivedState;
 use super::structured::Structured;
+use crate::blocking::blocking_if_long;
 use crate::metrics::Tally;
 
 /// What a session does once its events are durable.
@@ -68,17 +71,16 @@ pub(crate) struct Core {
     /// Answers to the agent's permission requests cannot change their input.
     pub(super) fixes_input: bool,
     /// Why the gateway cut the turn off, if it did. The agent only knows that it was interrupted.
-    pub(super) cut: Option<(TurnFailure, String)>,
-    pub(super) failure: Option<(TurnFailure, String)>,
+    cut: Option<(TurnFailure, String)>,
     pub(super) calls: CallPermissions,
     /// What the agent did that it must not do. The turn fails for it.
     pub(super) breach: Option<Breach>,
     /// How the process ended. Set while the consequences of its end are reported.
-    pub(super) process_end: Option<ProcessEnd>,
+    process_end: Option<ProcessEnd>,
     /// What callers get instead of the agent's own answer, once the agent has accepted what they sent.
     acceptances: BTreeMap<u64, Json<'static>>,
     /// Changes that the agent was asked for. They apply once it has accepted them.
-    pub(super) changes: Vec<Change>,
+    changes: Vec<Change>,
     /// Knows the agent's errors. `None` for a session that is only being closed.
     advisor: Option<Advisor>,
     /// The metrics. `None` for a session that is only being closed.
@@ -123,11 +125,7 @@ impl ProcessEnd {
                     failed.error = Text::from(format!("{}: {stderr}", failed.error.decode()));
                 }
             }
-            TurnFailure::Interrupted
-            | TurnFailure::Error
-            | TurnFailure::MaxTurns
-            | TurnFailure::Budget
-            | TurnFailure::Refused => return,
+            _ => return,
         }
         if self.is_mute {
             let code = || Text::fixed(ErrorCode::StartFailed.as_str());
@@ -156,18 +154,18 @@ impl Advisor {
 }
 
 #[derive(Debug)]
-pub(super) struct Change {
-    pub(super) call: Call,
-    pub(super) change: Configure,
-    pub(super) is_taken: bool,
+struct Change {
+    call: Call,
+    change: Configure,
+    is_taken: bool,
     /// An event has reported the approval mode that it sets.
-    pub(super) is_reported: bool,
+    is_reported: bool,
 }
 
 impl Change {
     /// The gateway's mode that this change sets, if no event has reported it. An agent's own mode name
     /// takes precedence.
-    pub(super) fn unreported(&self) -> Option<ApprovalMode> {
+    fn unreported(&self) -> Option<ApprovalMode> {
         self.change
             .approval_mode
             .filter(|_| !self.is_reported && self.change.permission_mode.is_none())
@@ -175,7 +173,7 @@ impl Change {
 }
 
 /// The event details that report the gateway's own mode.
-pub(super) fn approval(mode: ApprovalMode) -> Json<'static> {
+fn approval(mode: ApprovalMode) -> Json<'static> {
     Json::of(&serde_json::json!({ "approvalMode": mode }))
 }
 
@@ -202,7 +200,6 @@ impl Core {
                 .as_ref()
                 .is_some_and(|known| !known.0.capabilities().changed_input),
             cut: None,
-            failure: None,
             calls: CallPermissions::default(),
             breach: None,
             process_end: None,
@@ -297,10 +294,8 @@ impl Core {
                 failed.reason = reason;
                 failed.error = Text::from(error);
             }
-            self.failure = Some((failed.reason, failed.error.to_string()));
         } else if matches!(draft.kind, EventKind::TurnStarted(_) | EventKind::TurnCompleted(_)) {
             self.cut = None;
-            self.failure = None;
         }
         self.report_approval(&mut draft);
         if let Some(tally) = &mut self.tally {
@@ -369,6 +364,43 @@ impl Core {
         self.error(ErrorCode::AgentFailed.as_str(), breach.message.clone());
         let ends = self.breach.as_ref().is_some_and(|before| before.ends_session);
         self.breach = Some(Breach { ends_session: ends || breach.ends_session, ..breach });
+    }
+
+    /// The gateway cuts the turn off. If it fails as interrupted, it has failed for this reason.
+    pub(super) fn cut_turn(&mut self, reason: TurnFailure, error: String) {
+        self.cut = Some((reason, error));
+    }
+
+    pub(super) fn cut(&self) -> Option<&(TurnFailure, String)> {
+        self.cut.as_ref()
+    }
+
+    /// Ends everything that the process has open.
+    pub(super) fn end_process(&mut self, process_end: ProcessEnd, exit: Exit, tape: &mut Tape) {
+        self.process_end = Some(process_end);
+        blocking_if_long(tape.held(), || tape.end(exit, self));
+        self.process_end = None;
+        self.state.process_ended();
+    }
+
+    /// The agent is asked for this change. It applies once the agent has accepted it.
+    pub(super) fn ask_change(&mut self, call: Call, change: Configure) {
+        self.changes.push(Change { call, change, is_taken: false, is_reported: false });
+    }
+
+    pub(super) fn forget_change(&mut self, call: Call) {
+        self.changes.retain(|change| change.call != call);
+    }
+
+    /// Takes the next change that the agent has accepted. Reports its mode first, unless an event has: the
+    /// agent's own mode may stay as it was.
+    pub(super) fn take_change(&mut self) -> Option<Configure> {
+        let taken = self.changes.extract_if(.., |change| change.is_taken).next()?;
+        if let Some(mode) = taken.unreported() {
+            let told = StatusChanged::new(Status::Mode).message(Text::fixed(mode.as_str()));
+            self.emit(told.details(approval(mode)));
+        }
+        Some(taken.change)
     }
 
     /// Sets what the caller gets once the agent has accepted what it sent.
@@ -450,7 +482,7 @@ impl Sink for Core {
                 .iter_mut()
                 .filter(|change| change.call == call)
                 .for_each(|change| change.is_taken = true),
-            Err(_) => self.changes.retain(|change| change.call != call),
+            Err(_) => self.forget_change(call),
         }
         self.answer(call, result);
     }

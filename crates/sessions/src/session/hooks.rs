@@ -93,34 +93,32 @@ impl HookEvent {
     /// Whether a refusal stops what the hook is about. For any other event a refusal would mean something
     /// else: for `Stop`, that the agent continues.
     fn is_gate(self) -> bool {
-        match self {
-            Self::UserPromptSubmit | Self::PreToolUse | Self::PermissionRequest => true,
-            Self::SessionStart
-            | Self::SessionEnd
-            | Self::PostToolUse
-            | Self::PostToolUseFailure
-            | Self::Notification
-            | Self::SubagentStart
-            | Self::SubagentStop
-            | Self::Stop => false,
-        }
+        matches!(self, Self::UserPromptSubmit | Self::PreToolUse | Self::PermissionRequest)
     }
 
     /// Whether it is about the work of a turn. The turn ends when all of these are answered.
     fn is_work(self) -> bool {
-        match self {
+        matches!(
+            self,
             Self::PreToolUse
-            | Self::PostToolUse
-            | Self::PostToolUseFailure
-            | Self::SubagentStart
-            | Self::SubagentStop
-            | Self::Stop => true,
-            Self::SessionStart
-            | Self::SessionEnd
-            | Self::UserPromptSubmit
-            | Self::PermissionRequest
-            | Self::Notification => false,
-        }
+                | Self::PostToolUse
+                | Self::PostToolUseFailure
+                | Self::SubagentStart
+                | Self::SubagentStop
+                | Self::Stop
+        )
+    }
+
+    /// Whether it is about tool calls.
+    fn is_of_tools(self) -> bool {
+        matches!(
+            self,
+            Self::PreToolUse
+                | Self::PostToolUse
+                | Self::PostToolUseFailure
+                | Self::PermissionRequest
+                | Self::Notification
+        )
     }
 }
 
@@ -274,13 +272,8 @@ impl Hooks {
 
     /// Whether something that would otherwise continue waits for answers.
     pub(super) fn hold_something(&self) -> bool {
-        let holds = |occasion: &Occasion| match occasion.purpose {
-            Purpose::Permission(_) | Purpose::Stop => true,
-            Purpose::Start
-            | Purpose::Prompt
-            | Purpose::Call(_)
-            | Purpose::Ask(_)
-            | Purpose::Tell => false,
+        let holds = |occasion: &Occasion| {
+            matches!(occasion.purpose, Purpose::Permission(_) | Purpose::Stop)
         };
         self.hold_prompts() || self.hold_turn_end() || self.occasions.values().any(holds)
     }
@@ -316,19 +309,7 @@ impl Hooks {
     }
 
     fn follow_tools(&self) -> bool {
-        self.all.iter().any(|hook| match hook.event {
-            HookEvent::PreToolUse
-            | HookEvent::PostToolUse
-            | HookEvent::PostToolUseFailure
-            | HookEvent::PermissionRequest
-            | HookEvent::Notification => true,
-            HookEvent::SessionStart
-            | HookEvent::SessionEnd
-            | HookEvent::UserPromptSubmit
-            | HookEvent::SubagentStart
-            | HookEvent::SubagentStop
-            | HookEvent::Stop => false,
-        })
+        self.all.iter().any(|hook| hook.event.is_of_tools())
     }
 
     /// The hooks of that occasion have nothing to decide.
@@ -347,12 +328,9 @@ impl Hooks {
 
     /// Takes the held permission with that id, if there is one.
     fn take_held(&mut self, permission: &str) -> Option<HeldRequest> {
-        let is_it = |occasion: &Occasion| {
-            if let Purpose::Permission(held) = &occasion.purpose {
-                held.request.request_id == *permission
-            } else {
-                false
-            }
+        let is_it = |occasion: &Occasion| match &occasion.purpose {
+            Purpose::Permission(held) => held.request.request_id == *permission,
+            _ => false,
         };
         let (_, occasion) = self.occasions.extract_if(.., |_, occasion| is_it(occasion)).next()?;
         self.moot.extend(occasion.open);

@@ -58,10 +58,7 @@ impl Actor {
                 self.core.error(error.code.as_str(), error.message.clone());
                 let text = error.message;
                 let process_end = ProcessEnd { text, stderr: None, is_cut: true, is_mute: true };
-                self.core.process_end = Some(process_end);
-                self.tape.end(Exit::Unknown, &mut self.core);
-                self.core.process_end = None;
-                self.core.state.process_ended();
+                self.core.end_process(process_end, Exit::Unknown, &mut self.tape);
                 self.core.state.ready();
             }
         }
@@ -232,10 +229,8 @@ impl Actor {
         let verdict = process.watch.verdict();
         let text = verdict.map_or_else(|| ended(exit, is_mute, stderr.as_deref()), str::to_owned);
         let is_cut = verdict.is_some();
-        self.core.process_end = Some(ProcessEnd { text: text.clone(), stderr, is_cut, is_mute });
-        blocking_if_long(self.tape.held(), || self.tape.end(exit, &mut self.core));
-        self.core.process_end = None;
-        self.core.state.process_ended();
+        let process_end = ProcessEnd { text: text.clone(), stderr, is_cut, is_mute };
+        self.core.end_process(process_end, exit, &mut self.tape);
         text
     }
 

@@ -1,6 +1,7 @@
 //! Limits that the gateway enforces for every agent: steps per turn, money, tokens. At a limit, the agent
 //! is paused and a request asks for more. If the session is configured not to ask, the turn is cut off.
 
+use agentwire_dialects::tape::ScreenedCall;
 use agentwire_protocol::event::{
     RequestKind, RequestOutcome, RequestRaised, SettledBy, TurnFailed, TurnFailure, TurnOrigin,
     TurnStarted,
@@ -8,30 +9,37 @@ use agentwire_protocol::event::{
 use agentwire_protocol::session::OnLimit;
 use agentwire_protocol::usage::plus_cost;
 use agentwire_protocol::{
-    Answer, Call, Command, ErrorCode, GatewayError, Json, Price, Prompt, SessionConfig, Text,
-    TokenUsage,
+    Answer, Call, Command, GatewayError, Json, Price, Prompt, SessionConfig, Text, TokenUsage,
 };
 
 use super::actor::Actor;
 use super::callers::NOBODY;
 use super::commands::taken;
-use super::pending_prompt::PendingPrompt;
+use super::pending_prompt::{HELD_BYTES, PendingPrompt, check_room};
 use super::pending_request::{Asker, PendingRequest};
+use super::requests::allows;
 use super::state::DerivedState;
 use crate::process::TreeSignal;
 
-#[derive(Clone, Debug)]
 pub(super) struct Limits {
-    steps: Option<u64>,
-    step: u64,
-    dollars: Option<f64>,
-    dollar: f64,
-    tokens: Option<u64>,
-    token: u64,
+    steps: Option<Limit<u64>>,
+    dollars: Option<Limit<f64>>,
+    tokens: Option<Limit<u64>>,
     asks: bool,
     price: Price,
     /// The limit that a request is open about.
     waiting: Option<ReachedLimit>,
+    /// Calls that wait for its answer: requested, or shown to the gateway's own hook.
+    calls: Vec<PendingRequest>,
+    screened: Vec<ScreenedCall>,
+    /// Prompts that wait until a client allows more.
+    prompts: Vec<PendingPrompt>,
+}
+
+struct Limit<T> {
+    now: T,
+    /// What a client adds that allows more.
+    step: T,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -41,18 +49,46 @@ pub(super) struct ReachedLimit {
     pub(super) message: String,
 }
 
+/// What happens when a limit is reached.
+#[derive(Debug, PartialEq)]
+pub(super) enum AtLimit {
+    /// A client is asked for more.
+    Ask(ReachedLimit),
+    /// A client was asked and has not answered.
+    Wait,
+    /// Nobody is asked: the work fails.
+    Fail(ReachedLimit),
+}
+
+/// What the answer about a limit leads to.
+#[derive(Debug, PartialEq)]
+pub(super) enum Answered {
+    /// Work continues, with the prompts that waited.
+    Continue,
+    /// The running turn is cut off.
+    Cut(ReachedLimit),
+    /// No turn runs: the prompts that waited fail.
+    Fail(ReachedLimit),
+}
+
+impl<T: Copy> Limit<T> {
+    fn of(value: T) -> Self {
+        Self { now: value, step: value }
+    }
+}
+
 impl Limits {
     pub(super) fn new(config: &SessionConfig, price: Option<Price>) -> Self {
         Self {
-            steps: config.max_turns.map(u64::from),
-            step: config.max_turns.unwrap_or(0).into(),
-            dollars: config.max_budget_usd,
-            dollar: config.max_budget_usd.unwrap_or(0.0),
-            tokens: config.max_budget_tokens,
-            token: config.max_budget_tokens.unwrap_or(0),
+            steps: config.max_turns.map(u64::from).map(Limit::of),
+            dollars: config.max_budget_usd.map(Limit::of),
+            tokens: config.max_budget_tokens.map(Limit::of),
             asks: config.on_limit.unwrap_or_default() == OnLimit::Ask,
             price: price.unwrap_or(Price::STANDARD),
             waiting: None,
+            calls: Vec::new(),
+            screened: Vec::new(),
+            prompts: Vec::new(),
         }
     }
 
@@ -67,28 +103,23 @@ impl Limits {
 
     /// The limit that the session has reached or passed, if any.
     pub(super) fn reached(&self, state: &DerivedState) -> Option<ReachedLimit> {
-        if let Some(limit) = self.steps.filter(|limit| state.running.steps > *limit) {
-            return Some(ReachedLimit {
-                name: "maxTurns",
-                failure: TurnFailure::MaxTurns,
-                message: format!("the turn has reached its limit of {limit} steps"),
-            });
+        let reached = |name, failure, message| Some(ReachedLimit { name, failure, message });
+        if let Some(Limit { now, .. }) =
+            self.steps.as_ref().filter(|limit| state.running.steps > limit.now)
+        {
+            let message = format!("the turn has reached its limit of {now} steps");
+            return reached("maxTurns", TurnFailure::MaxTurns, message);
         }
         let usage = state.record.summary.usage.plus(&state.running.usage);
-        if let Some(limit) = self.tokens.filter(|limit| usage.total_tokens >= *limit) {
-            return Some(ReachedLimit {
-                name: "maxBudgetTokens",
-                failure: TurnFailure::Budget,
-                message: format!("the session has used {} of {limit} tokens", usage.total_tokens),
-            });
+        let used = usage.total_tokens;
+        if let Some(Limit { now, .. }) = self.tokens.as_ref().filter(|limit| used >= limit.now) {
+            let message = format!("the session has used {used} of {now} tokens");
+            return reached("maxBudgetTokens", TurnFailure::Budget, message);
         }
         let spent = self.spent(state, &usage);
-        let limit = self.dollars.filter(|limit| spent >= *limit)?;
-        Some(ReachedLimit {
-            name: "maxBudgetUsd",
-            failure: TurnFailure::Budget,
-            message: format!("the session has spent ${spent:.4} of ${limit}"),
-        })
+        let Limit { now, .. } = self.dollars.as_ref().filter(|limit| spent >= limit.now)?;
+        let message = format!("the session has spent ${spent:.4} of ${now}");
+        reached("maxBudgetUsd", TurnFailure::Budget, message)
     }
 
     /// The agent's own figure, or else an estimate by price. Some agents report the cost of a turn only at
@@ -103,13 +134,64 @@ impl Limits {
         }
     }
 
-    /// A client allowed more: the same amount again.
-    pub(super) fn extend(&mut self, name: &str) {
-        match name {
-            "maxTurns" => self.steps = self.steps.map(|steps| steps + self.step),
-            "maxBudgetTokens" => self.tokens = self.tokens.map(|tokens| tokens + self.token),
-            _ => self.dollars = self.dollars.map(|dollars| dollars + self.dollar),
+    /// Decides what happens at a limit. A client is asked once; until it answers, everything waits.
+    pub(super) fn meet(&mut self, reached: ReachedLimit) -> AtLimit {
+        if !self.asks {
+            AtLimit::Fail(reached)
+        } else if self.is_waiting() {
+            AtLimit::Wait
+        } else {
+            self.waiting = Some(reached.clone());
+            AtLimit::Ask(reached)
         }
+    }
+
+    /// Decides what follows from the answer, if one was awaited. A client that allows more adds the same
+    /// amount again.
+    fn answered(&mut self, allow: bool, turn_runs: bool) -> Option<Answered> {
+        let reached = self.waiting.take()?;
+        if !allow {
+            let end = if turn_runs { Answered::Cut } else { Answered::Fail };
+            return Some(end(reached));
+        }
+        let more = |limit: &mut Limit<u64>| limit.now += limit.step;
+        match reached.name {
+            "maxTurns" => self.steps.iter_mut().for_each(more),
+            "maxBudgetTokens" => self.tokens.iter_mut().for_each(more),
+            _ => self.dollars.iter_mut().for_each(|limit| limit.now += limit.step),
+        }
+        Some(Answered::Continue)
+    }
+
+    /// Holds a call of the agent until a client has answered.
+    pub(super) fn hold_call(&mut self, call: PendingRequest) {
+        self.calls.push(call);
+    }
+
+    /// Takes the held calls, once nobody is asked any more.
+    pub(super) fn released(&mut self) -> Vec<PendingRequest> {
+        if self.is_waiting() { Vec::new() } else { std::mem::take(&mut self.calls) }
+    }
+
+    /// The same for a call that the agent has shown to the gateway's own hook.
+    pub(super) fn hold_screened(&mut self, call: ScreenedCall) {
+        self.screened.push(call);
+    }
+
+    pub(super) fn released_screened(&mut self) -> Vec<ScreenedCall> {
+        if self.is_waiting() { Vec::new() } else { std::mem::take(&mut self.screened) }
+    }
+
+    /// Whether prompts wait at a limit.
+    pub(super) fn hold_prompts(&self) -> bool {
+        !self.prompts.is_empty()
+    }
+
+    /// Holds a prompt, if there is room.
+    fn hold(&mut self, pending: PendingPrompt) -> Result<(), GatewayError> {
+        check_room(self.prompts.iter().map(|held| &held.prompt), &pending.prompt, HELD_BYTES)?;
+        self.prompts.push(pending);
+        Ok(())
     }
 }
 
@@ -118,15 +200,17 @@ impl Actor {
     pub(super) fn enforce_limits(&mut self) {
         let runs = self.core.state.record.open.turn.is_some() && !self.core.hooks.hold_turn_end();
         let runs = runs && self.supervisor.has_process() && !self.core.checks_answer();
-        if !runs || self.limits.is_waiting() || self.core.cut.is_some() || self.phase.is_ending() {
+        if !runs || self.core.cut().is_some() || self.phase.is_ending() {
             return;
         }
         let Some(reached) = self.limits.reached(&self.core.state) else { return };
-        if self.limits.asks() {
-            self.supervisor.signal(TreeSignal::Pause);
-            self.request_more(reached);
-        } else {
-            self.cut_off(reached.failure, reached.message);
+        match self.limits.meet(reached) {
+            AtLimit::Ask(reached) => {
+                self.supervisor.signal(TreeSignal::Pause);
+                self.request_more(&reached);
+            }
+            AtLimit::Wait => {}
+            AtLimit::Fail(reached) => self.cut_off(reached.failure, reached.message),
         }
     }
 
@@ -137,22 +221,22 @@ impl Actor {
         mut pending: PendingPrompt,
         reached: ReachedLimit,
     ) -> Result<(), GatewayError> {
-        self.prompts.check_hold(&pending)?;
         let id = pending.id();
-        if !std::mem::replace(&mut pending.is_queued, true) {
+        let was_queued = std::mem::replace(&mut pending.is_queued, true);
+        self.limits.hold(pending)?;
+        if !was_queued {
             self.queued(&id);
         }
-        self.prompts.hold(pending);
         self.core.answer(call, Ok(taken(&id)));
-        if !self.limits.asks() {
-            self.fail_held(reached.failure, &reached.message);
-        } else if !self.limits.is_waiting() {
-            self.request_more(reached);
+        match self.limits.meet(reached) {
+            AtLimit::Ask(reached) => self.request_more(&reached),
+            AtLimit::Wait => {}
+            AtLimit::Fail(reached) => self.fail_held(reached.failure, &reached.message),
         }
         Ok(())
     }
 
-    fn request_more(&mut self, reached: ReachedLimit) {
+    fn request_more(&mut self, reached: &ReachedLimit) {
         let id = format!("limit-{}", self.core.journal.last() + 1);
         let input = Json::of(&serde_json::json!({ "limit": reached.name }));
         let request = RequestRaised {
@@ -166,35 +250,23 @@ impl Actor {
         // No rule answers this: only a client may raise a limit.
         self.core.raise_request(request, Asker::Limit);
         self.wait_for_answer(&id);
-        self.limits.waiting = Some(reached);
     }
 
-    pub(super) fn limit_answered(
-        &mut self,
-        _raised: &PendingRequest,
-        answer: &Answer,
-    ) -> Result<(), GatewayError> {
-        let allow = match answer {
-            Answer::Allow { .. } => true,
-            Answer::Deny { .. } => false,
-            Answer::Answers(_) | Answer::HookOutput(_) => {
-                let message = "answer a limit with allow or deny";
-                return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
-            }
-        };
-        let Some(reached) = self.limits.waiting.take() else { return Ok(()) };
+    pub(super) fn limit_answered(&mut self, answer: &Answer) -> Result<(), GatewayError> {
+        let allow = allows(answer, "a limit")?;
+        let turn_runs = self.core.state.record.open.turn.is_some();
+        let Some(answered) = self.limits.answered(allow, turn_runs) else { return Ok(()) };
         self.supervisor.signal(TreeSignal::Continue);
-        if allow {
-            self.limits.extend(reached.name);
-            for pending in self.prompts.take_held() {
-                if let Err(error) = self.offer(NOBODY, pending.clone()) {
-                    self.fail_prompt(pending.prompt, TurnFailure::Error, &error.message);
+        match answered {
+            Answered::Continue => {
+                for pending in std::mem::take(&mut self.limits.prompts) {
+                    if let Err(error) = self.offer(NOBODY, pending.clone()) {
+                        self.fail_prompt(pending.prompt, TurnFailure::Error, &error.message);
+                    }
                 }
             }
-        } else if self.core.state.record.open.turn.is_some() {
-            self.cut_off(reached.failure, reached.message);
-        } else {
-            self.fail_held(reached.failure, &reached.message);
+            Answered::Cut(reached) => self.cut_off(reached.failure, reached.message),
+            Answered::Fail(reached) => self.fail_held(reached.failure, &reached.message),
         }
         Ok(())
     }
@@ -202,7 +274,7 @@ impl Actor {
     /// The request about a limit has no effect any more.
     pub(super) fn limit_is_moot(&mut self, reason: &str) {
         self.limits.waiting = None;
-        self.requests.take_held_calls();
+        self.limits.screened.clear();
         let ours =
             self.core.state.requests.values().find(|raised| raised.asker == Asker::Limit).cloned();
         if let Some(raised) = ours {
@@ -214,14 +286,16 @@ impl Actor {
     /// Lets a paused agent run again, so that it can read its input.
     pub(super) fn unpause(&mut self) {
         if self.limits.waiting.take().is_some() {
-            self.deny_held("the turn was interrupted");
+            for call in self.limits.released_screened() {
+                self.deny_call(&call, "the turn was interrupted");
+            }
             self.supervisor.signal(TreeSignal::Continue);
         }
     }
 
     /// Ends the turn, which then fails for this reason.
     pub(super) fn cut_off(&mut self, failure: TurnFailure, message: String) {
-        self.core.cut = Some((failure, message));
+        self.core.cut_turn(failure, message);
         let _ =
             self.tape.command(NOBODY, &Command::Interrupt { cancel_queued: false }, &mut self.core);
         self.escalate();
@@ -229,7 +303,7 @@ impl Actor {
 
     /// Prompts that a limit keeps from the agent become failed turns.
     fn fail_held(&mut self, reason: TurnFailure, error: &str) {
-        for pending in self.prompts.take_held() {
+        for pending in std::mem::take(&mut self.limits.prompts) {
             self.fail_prompt(pending.prompt, reason, error);
         }
     }
@@ -247,3 +321,6 @@ impl Actor {
         self.core.state.own_turn_ended();
     }
 }
+
+#[cfg(test)]
+mod tests;

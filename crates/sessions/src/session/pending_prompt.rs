@@ -1,9 +1,13 @@
 //! A prompt on its way to the agent, and what has been done for it already. It may have to wait more than
 //! once, for trust, hooks, a turn or a limit; nothing is done for it twice.
 
-use agentwire_protocol::Prompt;
+use agentwire_protocol::{ErrorCode, GatewayError, Prompt};
 
-use super::prompts::BYTES_LIMIT;
+/// How many prompts may wait for one thing: their process, hooks, a turn, a limit.
+pub(super) const HELD_LIMIT: usize = 1024;
+
+/// How many bytes of prompts may wait for one thing.
+pub(super) const HELD_BYTES: usize = 256 << 20;
 
 #[derive(Clone, Debug)]
 pub(super) struct PendingPrompt {
@@ -32,16 +36,21 @@ impl From<Prompt> for PendingPrompt {
     }
 }
 
-/// Whether there is room for one more prompt next to those that wait.
-pub(super) fn has_room<'e>(
-    waiting: impl Iterator<Item = &'e PendingPrompt>,
-    more: &PendingPrompt,
-) -> bool {
-    let size: usize = waiting.map(|pending| bytes(&pending.prompt)).sum();
-    size + bytes(&more.prompt) <= BYTES_LIMIT
+/// Refuses a prompt if there is no room for it next to those that wait.
+pub(super) fn check_room<'e>(
+    waiting: impl Iterator<Item = &'e Prompt>,
+    more: &Prompt,
+    most_bytes: usize,
+) -> Result<(), GatewayError> {
+    let (count, size) =
+        waiting.fold((0, bytes(more)), |(count, size), prompt| (count + 1, size + bytes(prompt)));
+    match count < HELD_LIMIT && size <= most_bytes {
+        true => Ok(()),
+        false => Err(GatewayError::new(ErrorCode::Overloaded, "too many prompts wait")),
+    }
 }
 
-pub(super) fn bytes(prompt: &Prompt) -> usize {
+fn bytes(prompt: &Prompt) -> usize {
     let content = prompt.content.as_ref().map_or(0, |content| content.get().len());
     let images = prompt.images.iter().map(|image| image.data.len()).sum::<usize>();
     prompt.text.len() + content + images

@@ -70,10 +70,7 @@ impl PendingRequest {
             id: request.request_id.to_string(),
             tools,
             kind: request.kind,
-            agent: Agent {
-                id: agent.id.clone().into_owned(),
-                parent: agent.parent.clone().map(Text::into_owned),
-            },
+            agent: owned(agent),
             digest: request.input_digest.clone(),
             tool_name: text(&request.tool_name),
             input: request.input.as_ref().map(|input| stored_input(input, asker)),
@@ -93,6 +90,11 @@ impl PendingRequest {
             asker,
         }
     }
+}
+
+/// The agent, independent of the event that names it.
+pub(super) fn owned(agent: &Agent<'_>) -> Agent<'static> {
+    Agent { id: agent.id.clone().into_owned(), parent: agent.parent.clone().map(Text::into_owned) }
 }
 
 /// What is kept of a request's input in memory. The log has the whole message to an MCP server, so a large

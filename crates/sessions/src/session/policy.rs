@@ -26,6 +26,8 @@ use own_files::OwnFiles;
 use paths::{Resolve, SessionDirs};
 use rules::{Denial, PathContext, Rule};
 
+use crate::path_walk::by_name;
+
 pub use disk::{Disk, Kind, OnDisk};
 pub use paths::PROTECTED;
 pub use remember::{Always, REMEMBERED_LIMIT};
@@ -285,14 +287,7 @@ impl Policy {
                 }
                 Class::Edit => here("mode askDangerous: an edit in the session's directories"),
                 Class::Shell => here("mode askDangerous: a command that only reads"),
-                Class::Delete
-                | Class::Move
-                | Class::Network
-                | Class::Agent
-                | Class::Question
-                | Class::Mcp
-                | Class::Mode
-                | Class::Unknown => Verdict::Ask,
+                _ => Verdict::Ask,
             },
         }
     }
@@ -453,8 +448,8 @@ fn dirs(config: &SessionConfig, home: Option<&Path>) -> Result<SessionDirs, Gate
     }
     let additional = config.additional_directories.iter().flatten().map(|directory| {
         match (Path::new(directory), &working) {
-            (path, _) if path.is_absolute() => Ok(paths::normal(path)),
-            (path, Some(working)) => Ok(paths::normal(&working.join(path))),
+            (path, _) if path.is_absolute() => Ok(by_name(path)),
+            (path, Some(working)) => Ok(by_name(&working.join(path))),
             (_, None) => {
                 Err(invalid(format!("additionalDirectories: {directory} must be an absolute path")))
             }

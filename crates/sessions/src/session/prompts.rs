@@ -5,24 +5,16 @@ mod ids;
 
 use std::collections::VecDeque;
 
-use agentwire_protocol::{ErrorCode, GatewayError, Prompt};
+use agentwire_protocol::{GatewayError, Prompt};
 
 use self::ids::Ids;
-use super::pending_prompt::{PendingPrompt, bytes, has_room};
-
-/// How many prompts may wait for their process, or at a limit.
-const QUEUE_LIMIT: usize = 1024;
-
-/// How many bytes of prompts may wait, for their process or for anything else.
-pub(super) const BYTES_LIMIT: usize = 256 << 20;
+use super::pending_prompt::{HELD_BYTES, check_room};
 
 #[derive(Debug, Default)]
 pub(super) struct Prompts {
     ids: Ids,
     /// Prompts that wait for their process, with one process per turn.
     queue: VecDeque<Prompt>,
-    /// Prompts that wait until a client allows more than a limit.
-    held: VecDeque<PendingPrompt>,
 }
 
 impl Prompts {
@@ -43,11 +35,7 @@ impl Prompts {
 
     /// Refuses a prompt if there is no room to wait for its process.
     pub(super) fn check_room(&self, prompt: &Prompt) -> Result<(), GatewayError> {
-        let waiting: usize = self.queue.iter().map(bytes).sum();
-        match self.queue.len() < QUEUE_LIMIT && waiting + bytes(prompt) <= BYTES_LIMIT {
-            true => Ok(()),
-            false => Err(too_many()),
-        }
+        check_room(self.queue.iter(), prompt, HELD_BYTES)
     }
 
     pub(super) fn queue(&mut self, prompt: Prompt) {
@@ -65,35 +53,13 @@ impl Prompts {
     pub(super) fn clear_queue(&mut self) {
         self.queue.clear();
     }
-
-    /// Refuses a prompt if there is no room to wait at a limit.
-    pub(super) fn check_hold(&self, pending: &PendingPrompt) -> Result<(), GatewayError> {
-        match self.held.len() < QUEUE_LIMIT && has_room(self.held.iter(), pending) {
-            true => Ok(()),
-            false => Err(too_many()),
-        }
-    }
-
-    pub(super) fn hold(&mut self, pending: PendingPrompt) {
-        self.held.push_back(pending);
-    }
-
-    /// Takes the prompts that wait at a limit, in order.
-    pub(super) fn take_held(&mut self) -> VecDeque<PendingPrompt> {
-        std::mem::take(&mut self.held)
-    }
-
-    pub(super) fn has_waiting(&self) -> bool {
-        self.has_queued() || !self.held.is_empty()
-    }
-}
-
-fn too_many() -> GatewayError {
-    GatewayError::new(ErrorCode::Overloaded, "too many prompts wait")
 }
 
 #[cfg(test)]
 mod tests {
+    use agentwire_protocol::ErrorCode;
+
+    use super::super::pending_prompt::HELD_LIMIT;
     use super::*;
 
     fn prompt(text: String) -> Prompt {
@@ -108,31 +74,25 @@ mod tests {
             prompts.queue(prompt(text.to_owned()));
         }
         assert_eq!(prompts.next().unwrap().text, "a");
-        prompts.hold(PendingPrompt::from(prompt("d".to_owned())));
+        assert!(prompts.has_queued());
         prompts.clear_queue();
-        assert!(prompts.next().is_none() && prompts.has_waiting());
-        assert_eq!(prompts.take_held().len(), 1);
-        assert!(!prompts.has_waiting());
+        assert!(prompts.next().is_none() && !prompts.has_queued());
     }
 
     #[test]
     fn what_waits_is_bounded_in_number_and_in_bytes() {
         let mut prompts = Prompts::default();
-        for _ in 0..QUEUE_LIMIT {
+        for _ in 0..HELD_LIMIT {
             prompts.queue(prompt(String::new()));
-            prompts.hold(PendingPrompt::from(prompt(String::new())));
         }
         let one = prompt("x".to_owned());
         assert_eq!(prompts.check_room(&one).unwrap_err().code, ErrorCode::Overloaded);
-        let pending = PendingPrompt::from(one.clone());
-        assert_eq!(prompts.check_hold(&pending).unwrap_err().code, ErrorCode::Overloaded);
         let mut prompts = Prompts::default();
-        let half = prompt("x".repeat(BYTES_LIMIT / 2));
+        let half = prompt("x".repeat(HELD_BYTES / 2));
         prompts.queue(half.clone());
         assert!(prompts.check_room(&half).is_ok());
         prompts.queue(half);
         assert!(prompts.check_room(&one).is_err());
-        assert!(prompts.check_hold(&pending).is_ok(), "the limit has its own queue");
     }
 
     #[test]

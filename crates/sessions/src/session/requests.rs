@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use agentwire_dialects::describe::{CallFacts, Description};
-use agentwire_dialects::tape::ScreenedCall;
 use agentwire_protocol::event::RequestKind;
 use agentwire_protocol::{Answer, ErrorCode, GatewayError, Json};
 use serde_json::json;
@@ -21,9 +20,6 @@ pub(super) struct Requests {
     deadlines: BTreeMap<String, Instant>,
     /// Settled requests, oldest first.
     settled: VecDeque<SettledRequest>,
-    /// Calls that wait at a limit: requested, or shown to the gateway's own hook.
-    held: Vec<PendingRequest>,
-    held_calls: Vec<ScreenedCall>,
 }
 
 struct SettledRequest {
@@ -77,22 +73,17 @@ impl Requests {
             ..GatewayError::new(ErrorCode::RequestSettled, message)
         }
     }
+}
 
-    pub(super) fn hold(&mut self, raised: PendingRequest) {
-        self.held.push(raised);
-    }
-
-    pub(super) fn take_held(&mut self) -> Vec<PendingRequest> {
-        std::mem::take(&mut self.held)
-    }
-
-    /// The same, for a call that the agent has shown to the gateway's own hook.
-    pub(super) fn hold_call(&mut self, judged: ScreenedCall) {
-        self.held_calls.push(judged);
-    }
-
-    pub(super) fn take_held_calls(&mut self) -> Vec<ScreenedCall> {
-        std::mem::take(&mut self.held_calls)
+/// Whether the answer allows a request of the gateway itself, about `what`.
+pub(super) fn allows(answer: &Answer, what: &str) -> Result<bool, GatewayError> {
+    match answer {
+        Answer::Allow { .. } => Ok(true),
+        Answer::Deny { .. } => Ok(false),
+        Answer::Answers(_) | Answer::HookOutput(_) => {
+            let message = format!("answer {what} with allow or deny");
+            Err(GatewayError::new(ErrorCode::InvalidMessage, message))
+        }
     }
 }
 

@@ -15,15 +15,13 @@ use super::state::DerivedState;
 impl Actor {
     /// Answers the calls that the agent has shown. While a limit waits for an answer, they wait too.
     pub(super) fn judge_calls(&mut self) {
-        if !self.limits.is_waiting() {
-            self.core.judged.append(&mut self.requests.take_held_calls());
-        }
+        self.core.judged.append(&mut self.limits.released_screened());
         for judged in std::mem::take(&mut self.core.judged) {
             if self.limits.is_waiting() {
-                self.requests.hold_call(judged);
+                self.limits.hold_screened(judged);
                 continue;
             }
-            match &self.core.cut {
+            match self.core.cut() {
                 Some((_, message)) => {
                     let message = message.clone();
                     self.deny_call(&judged, &message);
@@ -33,14 +31,7 @@ impl Actor {
         }
     }
 
-    /// Denies the calls that wait at a limit.
-    pub(super) fn deny_held(&mut self, reason: &str) {
-        for judged in self.requests.take_held_calls() {
-            self.deny_call(&judged, reason);
-        }
-    }
-
-    fn deny_call(&mut self, judged: &ScreenedCall, reason: &str) {
+    pub(super) fn deny_call(&mut self, judged: &ScreenedCall, reason: &str) {
         self.answer_call(judged, &decision("deny", reason));
         if let Some(tool) = &judged.tool_use_id {
             self.core.stands(tool, CallPermission::Denied);

@@ -32,9 +32,7 @@ impl Actor {
 
     fn judge_raised(&mut self) {
         self.judge_calls();
-        if !self.limits.is_waiting() {
-            self.core.raised.append(&mut self.requests.take_held());
-        }
+        self.core.raised.append(&mut self.limits.released());
         while !self.core.raised.is_empty() {
             for raised in std::mem::take(&mut self.core.raised) {
                 // It may have been settled since.
@@ -46,10 +44,10 @@ impl Actor {
                 // Past a limit, nothing runs until the request about the limit is answered.
                 if is_call && self.limits.is_waiting() {
                     self.wait_for_answer(&raised.id);
-                    self.requests.hold(raised);
+                    self.limits.hold_call(raised);
                     continue;
                 }
-                if let Some((_, message)) = self.core.cut.clone().filter(|_| is_call) {
+                if let Some((_, message)) = self.core.cut().cloned().filter(|_| is_call) {
                     self.deny(&raised.id, &message, false);
                     continue;
                 }
@@ -58,10 +56,7 @@ impl Actor {
                 }
                 let verdict = match raised.kind {
                     RequestKind::Permission => self.core.policy.decide(&asked(&raised), &OnDisk),
-                    RequestKind::Question
-                    | RequestKind::Hook
-                    | RequestKind::Mcp
-                    | RequestKind::Other => Verdict::Ask,
+                    _ => Verdict::Ask,
                 };
                 match verdict {
                     Verdict::Allow(rule) => self.by_rule(&raised, true, &rule),
@@ -193,7 +188,7 @@ impl Actor {
                 let settle = Command::Settle(settlement.clone());
                 return self.tape.command(call, &settle, &mut self.core);
             }
-            Asker::Limit => self.limit_answered(raised, answer)?,
+            Asker::Limit => self.limit_answered(answer)?,
             Asker::Trust => self.trust_answered(answer)?,
             Asker::Relay => self.settle_message(raised, answer)?,
         }
@@ -279,14 +274,8 @@ impl Actor {
     }
 
     fn deny_each(&mut self, reason: &str, which: impl Fn(&PendingRequest) -> bool) {
-        let open: Vec<String> = self
-            .core
-            .state
-            .requests
-            .values()
-            .filter(|raised| which(raised))
-            .map(|raised| raised.id.clone())
-            .collect();
+        let open = self.core.state.requests.values().filter(|raised| which(raised));
+        let open: Vec<String> = open.map(|raised| raised.id.clone()).collect();
         open.iter().for_each(|id| self.deny(id, reason, true));
     }
 
@@ -304,7 +293,7 @@ impl Actor {
                     Settlement { interrupt: Some(ends_turn), ..Settlement::deny(id, reason) };
                 self.tape.command(NOBODY, &Command::Settle(settlement), &mut self.core)
             }
-            Asker::Limit => self.limit_answered(&raised, &denial),
+            Asker::Limit => self.limit_answered(&denial),
             Asker::Trust => self.trust_answered(&denial),
             Asker::Relay => self.message_answered(&raised, denial),
         };
@@ -321,10 +310,7 @@ impl Actor {
         for raised in open {
             let outcome = match raised.kind {
                 RequestKind::Hook => RequestOutcome::Withdrawn,
-                RequestKind::Permission
-                | RequestKind::Question
-                | RequestKind::Mcp
-                | RequestKind::Other => RequestOutcome::Denied,
+                _ => RequestOutcome::Denied,
             };
             self.close(&raised, outcome, SettledBy::Gateway, Some(reason), None);
         }

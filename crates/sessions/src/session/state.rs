@@ -251,14 +251,6 @@ impl DerivedState {
         match &mut draft.kind {
             // Most events are these. They change nothing that is stored.
             EventKind::TextChunk(_) | EventKind::ThinkingChunk(_) => return self.step(main),
-            EventKind::ToolProgress(_)
-            | EventKind::FileChanged(_)
-            | EventKind::Error(_)
-            | EventKind::PlanUpdated(_)
-            | EventKind::Other(_)
-            | EventKind::SessionStarted(_)
-            | EventKind::RequestRaised(_)
-            | EventKind::Unknown(_) => return,
             EventKind::UsageReported(report) => return self.usage_reported(report),
             EventKind::SessionEnded(ended) => return self.session_ended(ended),
             EventKind::TurnStarted(turn) => self.turn_started(turn),
@@ -289,6 +281,7 @@ impl DerivedState {
                 self.record.open.requests.remove(&*id);
             }
             EventKind::StatusChanged(status) => self.status(status),
+            _ => return,
         }
         self.refresh();
     }

@@ -25,8 +25,6 @@ pub(super) const FAILED: &str = "error_max_structured_output_retries";
 /// The longest answer that is checked, in bytes.
 const ANSWER_LIMIT: usize = 1 << 20;
 
-const WAITING_LIMIT: usize = 1024;
-
 /// How many bytes of prompts may wait for the turn to end.
 const WAITING_BYTES: usize = 64 << 20;
 

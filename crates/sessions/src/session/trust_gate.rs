@@ -28,6 +28,7 @@ use super::commands::taken;
 use super::core::Effect;
 use super::pending_prompt::PendingPrompt;
 use super::pending_request::Asker;
+use super::requests::allows;
 use super::supervisor::Due;
 use crate::slow_fs::access;
 use crate::trust::{Ledger, Snapshot, Survey, SurveyedFile, Wish, survey};
@@ -329,15 +330,7 @@ impl Actor {
     }
 
     pub(super) fn trust_answered(&mut self, answer: &Answer) -> Result<(), GatewayError> {
-        let allow = match answer {
-            Answer::Allow { .. } => true,
-            Answer::Deny { .. } => false,
-            Answer::Answers(_) | Answer::HookOutput(_) => {
-                let message = "answer TrustDirectory with allow or deny";
-                return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
-            }
-        };
-        self.trust_gate.answer = Some(allow);
+        self.trust_gate.answer = Some(allows(answer, TRUST_DIRECTORY)?);
         self.core.effects.push(Effect::Open);
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirEntry, File, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use agentwire_dialects::programs;
@@ -15,7 +15,7 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
 use super::{Snapshot, covers, nested};
-use crate::path_walk::reach;
+use crate::path_walk::{by_name, reach};
 
 /// How much of a file is read to show its content.
 const SHOWN_LIMIT: u64 = 1 << 20;
@@ -356,7 +356,7 @@ impl<'s> Search<'s> {
         for (at, word) in std::mem::take(&mut self.words) {
             let Some(word) = placed(&word) else { continue };
             for base in [at.as_path(), self.root] {
-                let path = plain(&base.join(word));
+                let path = by_name(&base.join(word));
                 // A project cannot change what lies outside, such as the system's programs.
                 let is_inside = path.starts_with(base) && path != base;
                 if is_inside
@@ -390,19 +390,6 @@ fn placed(word: &str) -> Option<&str> {
     let mut here = programs().iter().flat_map(|program| program.project_prefixes).chain(&["$PWD/"]);
     let word = here.find_map(|here| word.strip_prefix(here)).unwrap_or(word);
     (!word.is_empty() && word.len() < 1024 && !word.contains(['\0', '$', '*'])).then_some(word)
-}
-
-/// A path without `.` and `..`, resolved by name only.
-fn plain(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => drop(plain.pop()),
-            Component::CurDir => {}
-            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => plain.push(part),
-        }
-    }
-    plain
 }
 
 /// Whether a path has this ending. Some file systems ignore case.

@@ -77,8 +77,7 @@ pub(in crate::http) async fn events(
             let further = app.board_sessions.position_before(&session, usize::MAX);
             if further.seq > position.seq && further.seq <= session.last_seq {
                 cursor = app.hub().follow(&session.id, further.seq);
-                position = further;
-                stored_count = position.count;
+                (stored_count, position) = (further.count, further);
                 continue;
             }
         }

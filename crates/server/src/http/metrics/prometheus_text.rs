@@ -2,12 +2,6 @@
 
 use std::fmt::{Display, Write as _};
 
-#[derive(Clone, Copy, Debug)]
-pub(super) enum MetricKind {
-    Counter,
-    Gauge,
-}
-
 #[derive(Default)]
 pub(super) struct PrometheusText {
     text: String,
@@ -15,24 +9,28 @@ pub(super) struct PrometheusText {
 }
 
 impl PrometheusText {
-    /// Starts a family; the samples that follow belong to it.
-    pub(super) fn family(&mut self, name: &'static str, kind: MetricKind, help: &str) {
-        let kind = match kind {
-            MetricKind::Counter => "counter",
-            MetricKind::Gauge => "gauge",
-        };
-        self.head(name, kind, help);
+    /// Starts a family; the samples that follow belong to it. Only the names of counters end in `_total`.
+    pub(super) fn family(&mut self, name: &'static str, help: &str) {
+        self.head(name, if name.ends_with("_total") { "counter" } else { "gauge" }, help);
     }
 
-    pub(super) fn single(
+    pub(super) fn single(&mut self, name: &'static str, help: &str, value: impl Display) {
+        self.family(name, help);
+        self.sample(&[], value);
+    }
+
+    /// A family with one sample for each value of its only label.
+    pub(super) fn labeled<'v>(
         &mut self,
         name: &'static str,
-        kind: MetricKind,
         help: &str,
-        value: impl Display,
+        label: &str,
+        samples: impl IntoIterator<Item = (&'v str, impl Display)>,
     ) {
-        self.family(name, kind, help);
-        self.sample(&[], value);
+        self.family(name, help);
+        for (value, count) in samples {
+            self.sample(&[(label, value)], count);
+        }
     }
 
     pub(super) fn sample(&mut self, labels: &[(&str, &str)], value: impl Display) {
@@ -95,7 +93,7 @@ mod tests {
     #[test]
     fn labels_cannot_break_out_of_their_line() {
         let mut metrics = PrometheusText::default();
-        metrics.family("x", MetricKind::Gauge, "X.");
+        metrics.family("x", "X.");
         metrics.sample(&[("a", "\"\\\n}"), ("b", "c")], 1.5);
         let expected = "# HELP x X.\n# TYPE x gauge\nx{a=\"\\\"\\\\\\n}\",b=\"c\"} 1.5\n";
         assert_eq!(metrics.into_text(), expected);

@@ -28,11 +28,7 @@ pub(crate) struct Traffic {
     insights: Gauge,
     over_limit: Counter,
     no_descriptors: Counter,
-    unified: Gauge,
-    rpc: Gauge,
-    insights_wire: Gauge,
-    board: Gauge,
-    sse: Gauge,
+    streams: [Gauge; Wire::ALL.len()],
     /// The output of each socket.
     outgoing: Mutex<(u64, BTreeMap<u64, Outgoing>)>,
     responses: Vec<ResponseCounts>,
@@ -99,11 +95,7 @@ impl Traffic {
             insights: Gauge::default(),
             over_limit: Counter::default(),
             no_descriptors: Counter::default(),
-            unified: Gauge::default(),
-            rpc: Gauge::default(),
-            insights_wire: Gauge::default(),
-            board: Gauge::default(),
-            sse: Gauge::default(),
+            streams: Default::default(),
             outgoing: Mutex::default(),
             responses,
         }
@@ -180,14 +172,9 @@ impl Traffic {
         if is_insights { &self.insights } else { &self.http }
     }
 
+    #[expect(clippy::indexing_slicing, reason = "there is one for each wire")]
     fn wire(&self, wire: Wire) -> &Gauge {
-        match wire {
-            Wire::Unified => &self.unified,
-            Wire::Rpc => &self.rpc,
-            Wire::Insights => &self.insights_wire,
-            Wire::Board => &self.board,
-            Wire::Sse => &self.sse,
-        }
+        &self.streams[wire as usize]
     }
 }
 

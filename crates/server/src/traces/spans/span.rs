@@ -1,7 +1,10 @@
 //! Spans and their attributes.
 
-use agentwire_protocol::{Event, Text};
+use agentwire_protocol::usage::ModelUsage;
+use agentwire_protocol::{Event, Text, TokenUsage};
 use sha2::{Digest as _, Sha256};
+
+use super::attributes::usage;
 
 /// The longest text in a span, in characters.
 pub(super) const CONTENT: usize = 16 << 10;
@@ -94,10 +97,20 @@ impl Span {
         }
     }
 
-    pub(super) fn dollars(&mut self, dollars: Option<f64>) {
+    /// What a turn used, and the model that it used first.
+    pub(super) fn used(
+        &mut self,
+        used: Option<&TokenUsage>,
+        dollars: Option<f64>,
+        models: &[ModelUsage],
+    ) {
+        if let Some(used) = used {
+            usage(used, &mut self.attributes);
+        }
         if let Some(dollars) = dollars {
             self.put("agentwire.cost.usd", Value::Real(dollars));
         }
+        self.model(models.first().map(|model| model.model.as_str()));
     }
 
     /// Sets the model that answered, unless it is already known.

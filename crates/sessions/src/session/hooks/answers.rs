@@ -139,20 +139,14 @@ impl Actor {
         let stays = |occasion: &Occasion| match occasion.purpose {
             Purpose::Start | Purpose::Prompt => !with_prompts,
             Purpose::Tell => occasion.event == HookEvent::SessionEnd,
-            Purpose::Permission(_) | Purpose::Call(_) | Purpose::Ask(_) | Purpose::Stop => false,
+            _ => false,
         };
         let dropped = self.core.hooks.occasions.extract_if(.., |_, occasion| !stays(occasion));
         for (_, occasion) in dropped.collect::<Vec<_>>() {
             occasion.open.iter().for_each(|id| self.withdraw_hook(id, reason));
-            match occasion.purpose {
-                // The caller that ends the turn denies it like any other request.
-                Purpose::Permission(held) => self.core.release(*held),
-                Purpose::Start
-                | Purpose::Prompt
-                | Purpose::Call(_)
-                | Purpose::Ask(_)
-                | Purpose::Stop
-                | Purpose::Tell => {}
+            // The caller that ends the turn denies it like any other request.
+            if let Purpose::Permission(held) = occasion.purpose {
+                self.core.release(*held);
             }
         }
         self.core.hooks.last_word = None;
@@ -248,7 +242,7 @@ impl Actor {
     fn end_turn_if(&mut self, output: &Output) {
         let Some(reason) = &output.stop else { return };
         let runs = self.core.state.record.open.turn.is_some() && !self.core.hooks.hold_turn_end();
-        if runs && self.core.cut.is_none() {
+        if runs && self.core.cut().is_none() {
             self.deny_all(reason);
             self.cut_off(TurnFailure::Interrupted, reason.clone());
         }
@@ -258,27 +252,20 @@ impl Actor {
     /// decided.
     pub(in super::super) fn decide(&mut self, raised: &PendingRequest) -> bool {
         let Some(output) = self.core.hooks.decided.remove(&raised.id) else { return false };
-        if let Some(reason) = &output.stop {
-            self.refuse(raised, reason, true);
-            self.core.cut = Some((TurnFailure::Interrupted, reason.clone()));
-            self.escalate();
+        if self.refuse_denied(raised, &output) {
             return true;
         }
         match (output.decision, &output.input) {
-            (Some(Decision::Deny), _) => {
-                let reason = output.blocked().unwrap_or_default();
-                self.refuse(raised, &reason, false);
-            }
             (Some(Decision::Allow), input) => {
                 if !self.allow(raised, input.as_ref(), false) {
                     self.wait_for_decision(raised);
                 }
             }
-            (None | Some(Decision::Ask), Some(_)) => {
+            (_, Some(_)) => {
                 let reason = "hooks changed the input without allowing it";
                 self.refuse(raised, reason, false);
             }
-            (Some(Decision::Ask), None) => self.wait_for_decision(raised),
+            (Some(_), None) => self.wait_for_decision(raised),
             (None, None) => return false,
         }
         true
@@ -287,20 +274,21 @@ impl Actor {
     /// A hook decides in place of the clients that were asked.
     fn decide_asked(&mut self, permission: &str, output: &Output) {
         let Some(raised) = self.core.state.requests.get(permission).cloned() else { return };
-        match (output.decision, &output.stop) {
-            (_, Some(reason)) => {
-                self.refuse(&raised, reason, true);
-                self.core.cut = Some((TurnFailure::Interrupted, reason.clone()));
-                self.escalate();
-            }
-            (Some(Decision::Deny), None) => {
-                self.refuse(&raised, &output.blocked().unwrap_or_default(), false);
-            }
-            (Some(Decision::Allow), None) => {
-                self.allow(&raised, output.input.as_ref(), output.always);
-            }
-            (Some(Decision::Ask) | None, None) => {}
+        if !self.refuse_denied(&raised, output) && output.decision == Some(Decision::Allow) {
+            self.allow(&raised, output.input.as_ref(), output.always);
         }
+    }
+
+    /// Refuses the call if hooks deny it or end the turn. Returns whether they do.
+    fn refuse_denied(&mut self, raised: &PendingRequest, output: &Output) -> bool {
+        let Some(reason) = output.blocked() else { return false };
+        let ends_turn = output.stop.is_some();
+        self.refuse(raised, &reason, ends_turn);
+        if ends_turn {
+            self.core.cut_turn(TurnFailure::Interrupted, reason);
+            self.escalate();
+        }
+        true
     }
 
     /// Allows the call, from now on if `always`, unless a rule denies it. Returns whether the request is

@@ -6,7 +6,7 @@ use agentwire_protocol::event::{RequestRaised, ToolKind, ToolStarted};
 use agentwire_protocol::{ApprovalMode, Json, Text};
 use serde::Serialize;
 
-use super::super::pending_request::PendingRequest;
+use super::super::pending_request::{PendingRequest, owned};
 use super::output::Output;
 use crate::store::Record;
 
@@ -65,10 +65,6 @@ impl Input {
         self.hook_event_name = event;
         self.agent_id = agent.parent.as_ref().map(|_| agent.id.to_string());
         self
-    }
-
-    pub(super) fn subagent(kind: Option<String>) -> Self {
-        Self { agent_type: kind, ..Self::default() }
     }
 }
 
@@ -149,11 +145,8 @@ impl ToolCall {
         let call = hooks::ToolCall { name: &own, kind, server: server_name, input, title };
         let given = input.map(|input| input.clone().into_owned());
         let hooks::ToolUse { name, input, .. } = hooks::shown(&call);
-        let agent = Agent {
-            id: agent.id.clone().into_owned(),
-            parent: agent.parent.clone().map(Text::into_owned),
-        };
         let (pre_tool_use, is_running) = (PreToolUse::NotRaised, false);
+        let agent = owned(agent);
         Self { name, own, input, agent, kind, server, given, pre_tool_use, is_running }
     }
 

@@ -1,16 +1,14 @@
 //! Prompts that wait for hooks. They reach the agent in the order in which they were accepted.
 
 use agentwire_protocol::event::TurnFailure;
-use agentwire_protocol::{Call, ErrorCode, GatewayError, Json, Prompt};
+use agentwire_protocol::{Call, GatewayError, Json, Prompt};
 
 use super::super::actor::Actor;
 use super::super::callers::NOBODY;
 use super::super::commands::taken;
-use super::super::pending_prompt::{PendingPrompt, has_room};
+use super::super::pending_prompt::{HELD_BYTES, PendingPrompt, check_room};
 use super::output::Output;
 use super::{HookEvent, Hooks};
-
-const PROMPT_LIMIT: usize = 1024;
 
 #[derive(Debug)]
 pub(super) struct HeldPrompt {
@@ -57,10 +55,8 @@ impl Actor {
             return self.deliver(call, pending);
         }
         let waiting = &self.core.hooks.prompts;
-        let fits = has_room(waiting.iter().map(|waiting| &waiting.pending), &pending);
-        if waiting.len() >= PROMPT_LIMIT || !fits {
-            return Err(GatewayError::new(ErrorCode::Overloaded, "too many prompts wait"));
-        }
+        let waiting = waiting.iter().map(|waiting| &waiting.pending.prompt);
+        check_room(waiting, &pending.prompt, HELD_BYTES)?;
         self.core.state.entitle(&pending.prompt.text);
         self.core.answer(call, Ok(taken(&pending.id())));
         self.core.hooks.prompts.push_back(HeldPrompt { pending, stage: Stage::Taken });

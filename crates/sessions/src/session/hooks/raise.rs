@@ -7,29 +7,16 @@ use agentwire_protocol::event::{
 use agentwire_protocol::{EventKind, Json, Native, Text};
 
 use super::super::core::Core;
-use super::super::pending_request::PendingRequest;
+use super::super::pending_request::{PendingRequest, owned};
 use super::input::{Input, ToolCall};
 use super::{
     HeldRequest, HookCall, HookEvent, Occasion, Phase, Purpose, TELLING_LIMIT, TOOL_LIMIT,
 };
 
-struct Raise<'r> {
-    event: HookEvent,
-    /// What matchers are compared with. Empty means that every matcher fits.
-    subjects: &'r [&'r str],
-    agent: Agent<'static>,
-    input: Input,
-    purpose: Purpose,
-}
-
 impl Core {
     /// Records an event of the agent and raises its hooks.
     pub(in super::super) fn hear(&mut self, draft: Draft<'_>) {
         match &draft.kind {
-            EventKind::ToolStarted(_)
-            | EventKind::ToolProgress(_)
-            | EventKind::ToolCompleted(_)
-            | EventKind::ToolFailed(_) => self.observe_tool(draft),
             EventKind::RequestRaised(request) if request.kind == RequestKind::Permission => {
                 if let Some(draft) = self.hold(draft) {
                     self.record(draft);
@@ -58,20 +45,11 @@ impl Core {
             EventKind::AgentSpawned(_) | EventKind::AgentFinished(_) => {
                 self.observe_subagent(draft);
             }
-            EventKind::SessionStarted(_)
-            | EventKind::TextChunk(_)
-            | EventKind::ThinkingChunk(_)
-            | EventKind::FileChanged(_)
-            | EventKind::Error(_)
-            | EventKind::PlanUpdated(_)
-            | EventKind::RequestRaised(_)
-            | EventKind::StatusChanged(_)
-            | EventKind::UsageReported(_)
-            | EventKind::Other(_)
-            | EventKind::Unknown(_) => self.record(draft),
+            _ => self.observe_tool(draft),
         }
     }
 
+    /// Records the event. One about a tool call raises hooks too.
     fn observe_tool(&mut self, draft: Draft<'_>) {
         match &draft.kind {
             EventKind::ToolStarted(tool) => {
@@ -202,9 +180,8 @@ impl Core {
         if stops {
             let active = self.hooks.continued > 0;
             let input = Input { stop_hook_active: Some(active), ..Input::default() };
-            let (agent, purpose) = (Agent::main(), Purpose::Stop);
-            let event = HookEvent::Stop;
-            self.raise(Raise { event, subjects: &[], agent, input, purpose }, draft.native);
+            let main = Agent::main();
+            self.raise(HookEvent::Stop, &[], main, input, Purpose::Stop, draft.native);
         } else {
             self.carry(draft.native, "the turn's end waits for hooks");
         }
@@ -215,9 +192,8 @@ impl Core {
         let agent = owned(&draft.agent);
         self.record(draft);
         let subject = kind.clone().unwrap_or_default();
-        let input = Input::subagent(kind);
-        let purpose = Purpose::Tell;
-        self.raise(Raise { event, subjects: &[&subject], agent, input, purpose }, None);
+        let input = Input { agent_type: kind, ..Input::default() };
+        self.raise(event, &[&subject], agent, input, Purpose::Tell, None);
     }
 
     pub(super) fn raise_tool(
@@ -228,8 +204,7 @@ impl Core {
         purpose: Purpose,
         native: Option<Native<'_>>,
     ) -> bool {
-        let agent = call.agent.clone();
-        self.raise(Raise { event, subjects: &call.names(), agent, input, purpose }, native)
+        self.raise(event, &call.names(), call.agent.clone(), input, purpose, native)
     }
 
     fn raise_plain(
@@ -239,13 +214,20 @@ impl Core {
         input: Input,
         purpose: Purpose,
     ) -> bool {
-        let agent = Agent::main();
-        self.raise(Raise { event, subjects, agent, input, purpose }, None)
+        self.raise(event, subjects, Agent::main(), input, purpose, None)
     }
 
-    /// Raises the hooks that fit, and returns whether there are any.
-    fn raise(&mut self, raise: Raise<'_>, mut native: Option<Native<'_>>) -> bool {
-        let Raise { event, subjects, agent, input, purpose } = raise;
+    /// Raises the hooks that fit, and returns whether there are any. Matchers are compared with `subjects`;
+    /// without any, every matcher fits.
+    fn raise(
+        &mut self,
+        event: HookEvent,
+        subjects: &[&str],
+        agent: Agent<'static>,
+        input: Input,
+        purpose: Purpose,
+        mut native: Option<Native<'_>>,
+    ) -> bool {
         let fits = self.hooks.all.iter().filter(|hook| hook.fits(event, subjects));
         let calls: Vec<_> =
             fits.map(|hook| (hook.callback.clone(), hook.timeout, hook.blocks)).collect();
@@ -285,10 +267,6 @@ impl Core {
         self.hooks.occasions.insert(occasion, Occasion { event, purpose, open, outputs });
         true
     }
-}
-
-fn owned(agent: &Agent<'_>) -> Agent<'static> {
-    Agent { id: agent.id.clone().into_owned(), parent: agent.parent.clone().map(Text::into_owned) }
 }
 
 /// The hook input after a call that returned a result.

@@ -7,8 +7,9 @@ use agentwire_dialects::describe::{INPUT_LIMIT, ShellCommand, Touches, is_text};
 use serde_json::Value;
 
 use super::call::Call;
-use super::paths::{Resolve, SessionDirs, fits, normal, without_sets};
+use super::paths::{Resolve, SessionDirs, fits, without_sets};
 use super::shell::{TEXT_LIMIT, base, tokens};
+use crate::path_walk::by_name;
 
 /// How many paths of one command are examined. A command with more asks.
 const PATH_LIMIT: usize = 512;
@@ -23,53 +24,18 @@ const VARIABLES: [&str; 2] = ["$agentwire_", "${agentwire_"];
 /// Commands after which a relative path leads elsewhere.
 const MOVES: &[&str] = &["cd", "chdir", "popd", "pushd"];
 
-/// Programs that process everything below a directory: always, or with one of these letters.
+/// Programs that process everything below a directory: always, or with one of the letters after them.
 const RECURSIVE: &[(&str, &str)] = &[
-    ("7z", ""),
-    ("ack", ""),
-    ("ag", ""),
-    ("bsdtar", ""),
-    ("borg", ""),
-    ("bzgrep", "Rr"),
-    ("chgrp", "R"),
-    ("chmod", "R"),
-    ("chown", "R"),
-    ("colordiff", "r"),
+    (
+        "7z ack ag bsdtar borg cpio ditto du fd fdfind find gfind git gtar mksquashfs mv pax rclone \
+         restic rg rsync tar tree ug zip",
+        "",
+    ),
+    ("bzgrep egrep fgrep ggrep grep rm ugrep xzgrep zgrep", "Rr"),
+    ("chgrp chmod chown ls", "R"),
+    ("colordiff diff pcregrep pcre2grep scp", "r"),
     ("cp", "Rar"),
-    ("cpio", ""),
-    ("diff", "r"),
-    ("ditto", ""),
-    ("du", ""),
-    ("egrep", "Rr"),
     ("eza", "RT"),
-    ("fd", ""),
-    ("fdfind", ""),
-    ("fgrep", "Rr"),
-    ("find", ""),
-    ("gfind", ""),
-    ("ggrep", "Rr"),
-    ("git", ""),
-    ("grep", "Rr"),
-    ("gtar", ""),
-    ("ls", "R"),
-    ("mksquashfs", ""),
-    ("mv", ""),
-    ("pax", ""),
-    ("pcregrep", "r"),
-    ("pcre2grep", "r"),
-    ("rclone", ""),
-    ("restic", ""),
-    ("rg", ""),
-    ("rm", "Rr"),
-    ("rsync", ""),
-    ("scp", "r"),
-    ("tar", ""),
-    ("tree", ""),
-    ("ug", ""),
-    ("ugrep", "Rr"),
-    ("xzgrep", "Rr"),
-    ("zgrep", "Rr"),
-    ("zip", ""),
 ];
 
 /// Where agentwire keeps its data, its settings and its secrets.
@@ -79,7 +45,7 @@ pub(super) struct OwnFiles(Vec<PathBuf>);
 impl OwnFiles {
     pub(super) fn new(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         let is_place = |path: &PathBuf| path.is_absolute() && path.parent().is_some();
-        Self(paths.into_iter().filter(is_place).map(|path| normal(&path)).collect())
+        Self(paths.into_iter().filter(is_place).map(|path| by_name(&path)).collect())
     }
 
     /// Whether a call may read or write one of them.
@@ -288,7 +254,7 @@ impl OwnFileMatcher<'_> {
             (_, _, Some(working)) => working.join(path),
             _ => PathBuf::from(path),
         };
-        let whole = lower(&normal(&whole));
+        let whole = lower(&by_name(&whole));
         let names: Vec<String> =
             whole.iter().map(|name| without_sets(&name.to_string_lossy())).collect();
         // A directory that is created again has another name in the same place.
@@ -354,9 +320,12 @@ fn is_recursive(tokens: &[&str]) -> bool {
                 is_word || is_long || *token == "--archive"
             })
     };
-    let mut known =
-        RECURSIVE.iter().filter(|(program, _)| tokens.iter().any(|token| base(token) == *program));
-    known.any(|(program, letters)| match *program {
+    let known = RECURSIVE
+        .iter()
+        .flat_map(|(programs, letters)| programs.split(' ').map(move |program| (program, letters)));
+    let mut called =
+        known.filter(|(program, _)| tokens.iter().any(|token| base(token) == *program));
+    called.any(|(program, letters)| match program {
         "git" => tokens.iter().any(|token| matches!(*token, "--no-index" | "--work-tree")),
         _ => letters.is_empty() || has_letter(letters),
     })

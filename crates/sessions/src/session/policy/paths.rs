@@ -1,12 +1,13 @@
 //! Paths: where one may lead, in every way it can be read, and what lies in the session's directories.
 
 use std::ffi::OsStr;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use agentwire_dialects::describe::own_files;
 
 use super::shell::is_hidden;
+use crate::path_walk::by_name;
 
 /// Names in a path that no mode lets an agent change without asking: through these files, the user's
 /// programs run other programs, or agents change their own permissions. A name that ends in `*` is a
@@ -108,12 +109,12 @@ impl SessionDirs {
         };
         let mut readings = Vec::new();
         for path in written {
-            let plain = normal(&path);
-            readings.push(normal(&resolve(&plain)));
+            let plain = by_name(&path);
+            readings.push(by_name(&resolve(&plain)));
             if plain != path {
                 // For the system, `link/..` starts from where the link leads. Most tools just drop both
                 // parts.
-                readings.push(normal(&resolve(&path)));
+                readings.push(by_name(&resolve(&path)));
             }
             readings.push(plain);
         }
@@ -150,7 +151,7 @@ impl SessionDirs {
     /// The path as written, made absolute.
     pub(super) fn written(&self, path: &str) -> Option<PathBuf> {
         let is_plain = !path.starts_with('~') && !path.chars().any(is_hidden);
-        self.absolute(Path::new(path)).filter(|_| is_plain).map(|path| normal(&path))
+        self.absolute(Path::new(path)).filter(|_| is_plain).map(|path| by_name(&path))
     }
 
     fn absolute(&self, path: &Path) -> Option<PathBuf> {
@@ -163,25 +164,8 @@ impl SessionDirs {
 
 /// The path relative to that directory, as the directory is written or with its links followed.
 pub(super) fn below(path: &Path, directory: &Path, resolve: Resolve<'_>) -> Option<PathBuf> {
-    let real = || path.strip_prefix(normal(&resolve(directory))).ok().map(Path::to_path_buf);
+    let real = || path.strip_prefix(by_name(&resolve(directory))).ok().map(Path::to_path_buf);
     path.strip_prefix(directory).ok().map(Path::to_path_buf).or_else(real)
-}
-
-/// The path without `.` and `..`, computed from the text alone.
-pub(super) fn normal(path: &Path) -> PathBuf {
-    let mut normal = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                normal.pop();
-            }
-            Component::RootDir | Component::Prefix(_) | Component::Normal(_) => {
-                normal.push(component);
-            }
-        }
-    }
-    normal
 }
 
 /// File systems may ignore case.
@@ -240,7 +224,7 @@ impl Pattern {
             return Err("it does not name a file".to_owned());
         }
         let base =
-            (!is_name || names.first().is_some_and(|name| name == "**")).then(|| normal(&base));
+            (!is_name || names.first().is_some_and(|name| name == "**")).then(|| by_name(&base));
         Ok(Self { base, names })
     }
 

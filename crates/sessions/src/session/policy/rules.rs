@@ -63,6 +63,16 @@ pub(super) struct PathContext<'a> {
     pub(super) resolve: Resolve<'a>,
 }
 
+impl Subject {
+    fn class(&self, tools: &AgentTools) -> Option<Class> {
+        match self {
+            Self::Class(class) => Some(*class),
+            Self::Tool(name) => tools.find(name).map(|tool| tool.class),
+            Self::Mcp { .. } => None,
+        }
+    }
+}
+
 impl Rule {
     /// Parses a rule. The error says why it is invalid.
     pub(super) fn parse(
@@ -83,14 +93,9 @@ impl Rule {
             return Err("a rule is the name of a tool, or NAME(…)".to_owned());
         }
         let subject = subject(tools, name)?;
-        let class = match &subject {
-            Subject::Class(class) => Some(*class),
-            Subject::Tool(name) => tools.find(name).map(|tool| tool.class),
-            Subject::Mcp { .. } => None,
-        };
         let detail = match content {
             None => Detail::Any,
-            Some(content) => detail(name, class, content, dirs)?,
+            Some(content) => detail(name, subject.class(tools), content, dirs)?,
         };
         Ok(Self { text: text.to_owned(), subject, detail })
     }
@@ -159,14 +164,7 @@ impl Rule {
             (Detail::Host { host, below }, Touches::Host(own)) => {
                 sure(is_below(own, host) || (own == host && !below))
             }
-            (
-                Detail::Command { .. } | Detail::Paths(_) | Detail::Files(..) | Detail::Host { .. },
-                Touches::Nothing
-                | Touches::Unclear
-                | Touches::Files { .. }
-                | Touches::Command(_)
-                | Touches::Host(_),
-            ) => Denial::Possible,
+            _ => Denial::Possible,
         }
     }
 
@@ -187,12 +185,7 @@ impl Rule {
 
     /// Whether it is about reading files. If so, commands that read files do not run without asking.
     pub(super) fn limits_reading(&self, tools: &AgentTools) -> bool {
-        let class = match &self.subject {
-            Subject::Class(class) => Some(*class),
-            Subject::Tool(name) => tools.find(name).map(|tool| tool.class),
-            Subject::Mcp { .. } => None,
-        };
-        matches!(class, Some(Class::Read | Class::Search))
+        matches!(self.subject.class(tools), Some(Class::Read | Class::Search))
     }
 }
 
@@ -230,18 +223,7 @@ impl Detail {
                 true => is_below(own, host),
                 false => own == host,
             },
-            (
-                Self::Command { .. }
-                | Self::Paths(_)
-                | Self::Files(..)
-                | Self::Host { .. }
-                | Self::Text(_),
-                Touches::Nothing
-                | Touches::Unclear
-                | Touches::Files { .. }
-                | Touches::Command(_)
-                | Touches::Host(_),
-            ) => false,
+            _ => false,
         }
     }
 }
@@ -344,14 +326,6 @@ fn detail(
             let host = host.trim_matches('.').to_ascii_lowercase();
             Ok(Detail::Host { host, below })
         }
-        Some(
-            Class::Think
-            | Class::Agent
-            | Class::Question
-            | Class::Mcp
-            | Class::Mode
-            | Class::Unknown,
-        )
-        | None => Err(format!("{name} takes nothing in brackets")),
+        _ => Err(format!("{name} takes nothing in brackets")),
     }
 }

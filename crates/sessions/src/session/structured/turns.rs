@@ -6,7 +6,7 @@ use agentwire_dialects::tape::{Agent, Draft};
 use agentwire_protocol::command::Delivery;
 use agentwire_protocol::event::{Status, StatusChanged, TurnCompleted, TurnFailed, TurnFailure};
 use agentwire_protocol::usage::plus_cost;
-use agentwire_protocol::{Call, Command, ErrorCode, EventKind, GatewayError, Json, Prompt, Text};
+use agentwire_protocol::{Call, Command, EventKind, GatewayError, Json, Prompt, Text};
 use uuid::Uuid;
 
 use super::super::actor::Actor;
@@ -14,9 +14,9 @@ use super::super::breach::Breach;
 use super::super::callers::NOBODY;
 use super::super::commands::taken;
 use super::super::core::{Core, Effect};
-use super::super::pending_prompt::{PendingPrompt, bytes};
+use super::super::pending_prompt::{PendingPrompt, check_room};
 use super::answer::{AnswerCheck, Check, CheckResult};
-use super::{Checking, FAILED, FirstAnswerUsage, Stage, Structured, WAITING_BYTES, WAITING_LIMIT};
+use super::{Checking, FAILED, FirstAnswerUsage, Stage, Structured, WAITING_BYTES};
 
 /// The result of checking an answer; `None` if the check was given up.
 pub(in super::super) struct CheckedAnswer(Option<CheckResult>);
@@ -89,7 +89,7 @@ impl Core {
             }
             Err(error) => error,
         };
-        match cut_by(self.breach.as_ref(), self.cut.as_ref()) {
+        match cut_by(self.breach.as_ref(), self.cut()) {
             // A turn that was cut off or broke a rule fails for that reason.
             Some((reason, message)) => {
                 structured.stage = Stage::First;
@@ -291,11 +291,8 @@ impl Actor {
         mut pending: PendingPrompt,
     ) -> Result<(), GatewayError> {
         let Some(structured) = &self.core.structured else { return Ok(()) };
-        let size: usize = structured.waiting.iter().map(|pending| bytes(&pending.prompt)).sum();
-        let is_full = size + bytes(&pending.prompt) > WAITING_BYTES;
-        if structured.waiting.len() >= WAITING_LIMIT || is_full {
-            return Err(GatewayError::new(ErrorCode::Overloaded, "too many prompts wait"));
-        }
+        let waiting = structured.waiting.iter().map(|pending| &pending.prompt);
+        check_room(waiting, &pending.prompt, WAITING_BYTES)?;
         let id = pending.id();
         let is_next = match pending.prompt.delivery.take() {
             Some(Delivery::Steer) => {
@@ -332,7 +329,9 @@ impl Actor {
         if matches!(structured.stage, Stage::Refused { .. }) {
             return self.ask_again();
         }
-        if !self.answers_first_prompt() {
+        // The agent can start the next turn only if it is idle.
+        let is_free = !self.core.state.is_busy() && !self.core.hooks.hold_turn_end();
+        if !is_free || self.phase.is_ending() {
             return;
         }
         let waiting = self.core.structured.as_mut().map(|structured| &mut structured.waiting);
@@ -350,15 +349,10 @@ impl Actor {
         }
     }
 
-    /// Whether the agent can start the next turn.
-    fn answers_first_prompt(&self) -> bool {
-        !self.core.state.is_busy() && !self.core.hooks.hold_turn_end() && !self.phase.is_ending()
-    }
-
     /// Asks again, unless the turn must end here. At a limit, it waits until the request about the limit is
     /// answered.
     fn ask_again(&mut self) {
-        let cut = cut_by(self.core.breach.as_ref(), self.core.cut.as_ref());
+        let cut = cut_by(self.core.breach.as_ref(), self.core.cut());
         if let Some((reason, error)) = cut {
             return self.end_refused(reason, &error);
         }
@@ -421,12 +415,8 @@ impl Actor {
             self.core.give_up_answer(TurnFailure::Interrupted, reason);
             return true;
         }
-        let is_asked = self
-            .core
-            .structured
-            .as_ref()
-            .is_some_and(|structured| matches!(structured.stage, Stage::Asked(_)));
-        if !is_asked || !self.prompts.has_queued() {
+        let stage = self.core.structured.as_ref().map(|structured| &structured.stage);
+        if !matches!(stage, Some(Stage::Asked(_))) || !self.prompts.has_queued() {
             return false;
         }
         self.prompts.clear_queue();
@@ -438,8 +428,7 @@ impl Actor {
     }
 
     pub(in super::super) fn cancel_waiting(&mut self) {
-        let waiting = self.core.structured.as_mut().map(|structured| &mut structured.waiting);
-        for pending in waiting.map(std::mem::take).unwrap_or_default() {
+        for pending in self.take_waiting() {
             let id = pending.id();
             let status = StatusChanged::new(Status::Queue).message(Text::fixed("cancelled"));
             self.core.emit(status.details(taken(&id)));
@@ -449,10 +438,14 @@ impl Actor {
     /// The session ends, so there will be no further answer.
     pub(in super::super) fn end_answers(&mut self, reason: &str) {
         self.core.give_up_answer(TurnFailure::Died, reason);
-        let waiting = self.core.structured.as_mut().map(|structured| &mut structured.waiting);
-        for pending in waiting.map(std::mem::take).unwrap_or_default() {
+        for pending in self.take_waiting() {
             self.fail_prompt(pending.prompt, TurnFailure::Died, reason);
         }
+    }
+
+    fn take_waiting(&mut self) -> VecDeque<PendingPrompt> {
+        let structured = self.core.structured.as_mut();
+        structured.map(|structured| std::mem::take(&mut structured.waiting)).unwrap_or_default()
     }
 }
 

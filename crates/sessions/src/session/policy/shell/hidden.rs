@@ -5,103 +5,44 @@ use super::super::paths::{fits, without_sets};
 use super::super::{readonly, side_effects};
 use super::base;
 
-/// Programs that take code on the command line, with the letters and long options that precede it.
+/// Programs that take code on the command line, by the letters and long options that precede it.
 const INTERPRETERS: &[(&str, &str, &[&str])] = &[
-    ("python", "c", &[]),
-    ("pypy", "c", &[]),
-    ("perl", "eE", &[]),
-    ("ruby", "e", &[]),
-    ("node", "ep", &["--eval", "--print"]),
-    ("nodejs", "ep", &["--eval", "--print"]),
-    ("bun", "ep", &["--eval", "--print"]),
-    ("deno", "", &["eval"]),
+    (
+        "python pypy tclsh guile ex expect xonsh elvish rc es ion mksh yash osh ysh ipython sage hy \
+         bpython ptpython",
+        "c",
+        &[],
+    ),
+    ("perl janet gosh", "eE", &[]),
+    (
+        "ruby lua luajit osascript R Rscript ghc runghc scala swift groovy gnuplot ocaml raku jruby \
+         ghci runhaskell jrunscript d8 js gsi ros scilab",
+        "e",
+        &[],
+    ),
+    ("node nodejs bun tsx ts-node babel-node", "ep", &["--eval", "--print"]),
+    ("deno crystal", "", &["eval"]),
     ("php", "rBRE", &["--run", "--process-begin", "--process-code", "--process-end"]),
-    ("lua", "e", &[]),
-    ("luajit", "e", &[]),
-    ("tclsh", "c", &[]),
-    ("osascript", "e", &[]),
-    ("R", "e", &[]),
-    ("Rscript", "e", &[]),
     ("julia", "eE", &["--eval", "--print"]),
-    ("guile", "c", &[]),
-    ("racket", "e", &["--eval"]),
-    ("ghc", "e", &[]),
-    ("runghc", "e", &[]),
-    ("scala", "e", &[]),
-    ("swift", "e", &[]),
-    ("elixir", "e", &["--eval", "--rpc-eval"]),
+    ("racket clojure clj bb fennel emacsclient coffee zx qjs ccl", "e", &["--eval"]),
+    ("elixir iex", "e", &["--eval", "--rpc-eval"]),
     ("erl", "", &["-eval"]),
-    ("groovy", "e", &[]),
     ("gdb", "", &["-ex", "-iex", "--ex", "--eval-command", "-eval-command"]),
     ("lldb", "o", &["--one-line"]),
-    ("vi", "cS", &["--cmd"]),
-    ("vim", "cS", &["--cmd"]),
-    ("nvim", "cS", &["--cmd"]),
-    ("ex", "c", &[]),
-    ("expect", "c", &[]),
-    ("gnuplot", "e", &[]),
+    ("vi vim nvim view gvim", "cS", &["--cmd"]),
     ("nu", "c", &["--commands"]),
-    ("ocaml", "e", &[]),
-    ("octave", "", &["--eval"]),
-    ("powershell", "cCeE", &[]),
-    ("pwsh", "cCeE", &[]),
-    ("sbcl", "", &["--eval"]),
-    ("xonsh", "c", &[]),
-    ("elvish", "c", &[]),
-    ("rc", "c", &[]),
-    ("es", "c", &[]),
-    ("ion", "c", &[]),
-    ("mksh", "c", &[]),
-    ("yash", "c", &[]),
-    ("osh", "c", &[]),
-    ("ysh", "c", &[]),
-    ("ipython", "c", &[]),
-    ("clojure", "e", &["--eval"]),
-    ("clj", "e", &["--eval"]),
-    ("bb", "e", &["--eval"]),
-    ("raku", "e", &[]),
-    ("jruby", "e", &[]),
+    ("octave sbcl nim mongo mongosh", "", &["--eval"]),
+    ("powershell pwsh", "cCeE", &[]),
     ("rake", "eEp", &["--execute", "--execute-print", "--execute-continue"]),
-    ("tsx", "ep", &["--eval", "--print"]),
-    ("ts-node", "ep", &["--eval", "--print"]),
-    ("kotlin", "e", &["-expression"]),
-    ("kotlinc", "e", &["-expression"]),
-    ("crystal", "", &["eval"]),
-    ("nim", "", &["--eval"]),
-    ("janet", "eE", &[]),
-    ("fennel", "e", &["--eval"]),
+    ("kotlin kotlinc", "e", &["-expression"]),
     ("swipl", "gt", &[]),
-    ("mongo", "", &["--eval"]),
-    ("mongosh", "", &["--eval"]),
-    ("view", "cS", &["--cmd"]),
-    ("gvim", "cS", &["--cmd"]),
-    ("emacsclient", "e", &["--eval"]),
     ("emacs", "f", &["--eval", "-eval", "--execute", "--funcall"]),
-    ("iex", "e", &["--eval", "--rpc-eval"]),
-    ("ghci", "e", &[]),
-    ("runhaskell", "e", &[]),
     ("scala-cli", "e", &["--execute-script", "--script-snippet", "--scala-snippet"]),
-    ("jrunscript", "e", &[]),
-    ("coffee", "e", &["--eval"]),
-    ("babel-node", "ep", &["--eval", "--print"]),
-    ("zx", "e", &["--eval"]),
-    ("qjs", "e", &["--eval"]),
-    ("d8", "e", &[]),
-    ("js", "e", &[]),
     ("pry", "e", &["--exec"]),
     ("csi", "e", &["-eval"]),
-    ("gsi", "e", &[]),
-    ("gosh", "eE", &[]),
     ("clisp", "x", &[]),
     ("ecl", "", &["--eval", "-eval"]),
-    ("ccl", "e", &["--eval"]),
-    ("ros", "e", &[]),
     ("matlab", "r", &["-batch", "-r"]),
-    ("scilab", "e", &[]),
-    ("sage", "c", &[]),
-    ("hy", "c", &[]),
-    ("bpython", "c", &[]),
-    ("ptpython", "c", &[]),
 ];
 
 /// Commands of programs, and options of these commands, that take code or keystrokes.
@@ -219,7 +160,7 @@ impl HiddenPrograms {
 /// Whether a program runs what its arguments name or contain.
 pub(in super::super) fn is_interpreter(program: &str) -> bool {
     let name = unversioned(program);
-    INTERPRETERS.iter().any(|(known, ..)| *known == name)
+    INTERPRETERS.iter().any(|(known, ..)| known.split(' ').any(|known| known == name))
 }
 
 fn is_shell_user(program: &str) -> bool {
@@ -233,7 +174,10 @@ fn runs_code(words: &[String]) -> bool {
         let name = unversioned(base(word));
         // `mongosh` and `d8` have no version in their names.
         let fits = |program: &str| program == name || program == base(word);
-        let known = INTERPRETERS.iter().find(|(program, ..)| fits(program));
+        let known = INTERPRETERS.iter().find_map(|(programs, letters, options)| {
+            let program = programs.split(' ').find(|program| fits(program))?;
+            Some((program, *letters, *options))
+        });
         let taking = CODE_WORDS.iter().find(|(program, _)| fits(base(program)));
         let is_sed = matches!(name, "sed" | "gsed");
         programs += usize::from(known.is_some() || taking.is_some() || is_sed);

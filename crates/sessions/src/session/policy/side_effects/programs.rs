@@ -16,35 +16,9 @@ pub(super) fn has_side_effect(program: &str, rest: &[Word<'_>], given: &[&str]) 
             .any(|word| word.len() >= 8 && word.bytes().all(|b| b.is_ascii_digit() || b == b'.')),
         // A program text that loads an extension.
         "awk" => given.iter().any(|word| word.contains('@')),
-        // A command for the pager, other than a line number, a pattern or the end.
-        "less" => given.iter().any(|word| {
-            // It ignores the case of long options.
-            let is_long = word.starts_with("--");
-            (is_long && has_option("less", &[word.to_ascii_lowercase().as_str()]))
-                || word.strip_prefix('+').is_some_and(|command| {
-                    !command.bytes().all(|b| b.is_ascii_digit())
-                        && !command.starts_with('/')
-                        && !matches!(command, "G" | "F")
-                })
-        }),
+        "less" => given.iter().any(|word| less(word)),
         "curl" => curl(given),
-        // It ignores the case of options, and reads more of them from a file.
-        "tsc" => given.iter().enumerate().any(|(at, word)| {
-            let is_named = |option: &str| {
-                let name = word.strip_prefix('-').unwrap_or_default().split('=').next();
-                let name = name.unwrap_or_default().trim_start_matches('-');
-                name.eq_ignore_ascii_case(option.trim_start_matches('-'))
-            };
-            let row = UNCOVERED_OPTIONS.iter().filter(|row| row.program == "tsc");
-            let mut options = row.flat_map(|row| row.options.split(' '));
-            let next = given.get(at + 1).copied().unwrap_or_default();
-            word.starts_with('@')
-                || (word.starts_with('-')
-                    && options.any(|option| match option.strip_suffix("=..") {
-                        Some(option) => is_named(option) && leads_out(next),
-                        None => is_named(option),
-                    }))
-        }),
+        "tsc" => given.iter().zip(next_words(given)).any(|(word, next)| tsc(word, next)),
         // They read `_` for `-`, and ignore a prefix.
         "mysqldump" | "mysqlbinlog" => mysql_option(program, given),
         // These read more options from a file.
@@ -65,27 +39,8 @@ pub(super) fn has_side_effect(program: &str, rest: &[Word<'_>], given: &[&str]) 
             mysql_option(program, given) || given.iter().any(|word| statements(word).any(leaves))
         }
         "gh" => extends(rest),
-        // A setting that names a file to write.
-        "pytest" => given.iter().enumerate().any(|(at, word)| {
-            let reports = word.strip_prefix("--cov-report").and_then(|value| match value {
-                "" => given.get(at + 1).copied(),
-                value => Some(value),
-            });
-            word.contains("log_file=")
-                || word.contains("cache_dir=")
-                || reports.is_some_and(|value| value.contains(':'))
-        }),
-        // A tag with a value is written into the file. Names are case-insensitive.
-        "exiftool" => given.iter().filter(|word| word.starts_with('-')).any(|word| {
-            let name = word.to_ascii_lowercase();
-            let runs = |word: &str| {
-                let number = name.strip_prefix(word);
-                number.is_some_and(|number| number.bytes().all(|b| b.is_ascii_digit()))
-            };
-            let after = name.strip_prefix("-w");
-            let writes = after.is_some_and(|rest| !rest.contains(|c: char| c.is_alphabetic()));
-            word.contains(['=', '<']) || runs("-if") || runs("-execute") || writes
-        }),
+        "pytest" => given.iter().zip(next_words(given)).any(|(word, next)| pytest(word, next)),
+        "exiftool" => given.iter().any(|word| word.starts_with('-') && exiftool(word)),
         // `FORMAT=FILE` writes the file.
         "syft" | "grype" => given.iter().any(|word| {
             let value = word.strip_prefix("--output=").or_else(|| word.strip_prefix("-o"));
@@ -111,6 +66,60 @@ pub(super) fn has_side_effect(program: &str, rest: &[Word<'_>], given: &[&str]) 
         "go" => go(rest),
         _ => false,
     }
+}
+
+/// For each word, the one after it.
+fn next_words<'w>(given: &[&'w str]) -> impl Iterator<Item = &'w str> {
+    given.iter().skip(1).copied().chain([""])
+}
+
+/// A command for the pager, other than a line number, a pattern or the end. Long options may have any case.
+fn less(word: &str) -> bool {
+    let is_long = word.starts_with("--");
+    (is_long && has_option("less", &[word.to_ascii_lowercase().as_str()]))
+        || word.strip_prefix('+').is_some_and(|command| {
+            !command.bytes().all(|b| b.is_ascii_digit())
+                && !command.starts_with('/')
+                && !matches!(command, "G" | "F")
+        })
+}
+
+/// Options may have any case, and more of them are read from a file.
+fn tsc(word: &str, next: &str) -> bool {
+    let is_named = |option: &str| {
+        let name = word.strip_prefix('-').unwrap_or_default().split('=').next();
+        let name = name.unwrap_or_default().trim_start_matches('-');
+        name.eq_ignore_ascii_case(option.trim_start_matches('-'))
+    };
+    let row = UNCOVERED_OPTIONS.iter().filter(|row| row.program == "tsc");
+    let mut options = row.flat_map(|row| row.options.split(' '));
+    word.starts_with('@')
+        || (word.starts_with('-')
+            && options.any(|option| match option.strip_suffix("=..") {
+                Some(option) => is_named(option) && leads_out(next),
+                None => is_named(option),
+            }))
+}
+
+/// A setting that names a file to write.
+fn pytest(word: &str, next: &str) -> bool {
+    let reports = word.strip_prefix("--cov-report");
+    let reports = reports.map(|value| if value.is_empty() { next } else { value });
+    word.contains("log_file=")
+        || word.contains("cache_dir=")
+        || reports.is_some_and(|value| value.contains(':'))
+}
+
+/// A tag with a value is written into the file. Names are case-insensitive.
+fn exiftool(word: &str) -> bool {
+    let name = word.to_ascii_lowercase();
+    let runs = |word: &str| {
+        let number = name.strip_prefix(word);
+        number.is_some_and(|number| number.bytes().all(|b| b.is_ascii_digit()))
+    };
+    let after = name.strip_prefix("-w");
+    let writes = after.is_some_and(|rest| !rest.contains(|c: char| c.is_alphabetic()));
+    word.contains(['=', '<']) || runs("-if") || runs("-execute") || writes
 }
 
 /// Variables that make any program run others, or load code. `*` is any ending.

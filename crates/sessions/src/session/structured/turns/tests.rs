@@ -6,8 +6,8 @@ use std::task::{Context, Waker};
 use agentwire_dialects::acp::ACP;
 use agentwire_dialects::agent::{AgentDialect as _, Capabilities};
 use agentwire_dialects::tape::Sink as _;
-use agentwire_protocol::SessionConfig;
 use agentwire_protocol::event::{TextChunk, TurnOrigin, TurnStarted};
+use agentwire_protocol::{Event, SessionConfig};
 use serde_json::json;
 
 use super::super::answer::LARGE;
@@ -67,7 +67,11 @@ async fn a_large_answer_is_checked_apart_and_can_be_given_up() {
     }
     dropped.give_up_answer(TurnFailure::Interrupted, "enough");
     assert!(!dropped.checks_answer() && !is_open(&dropped));
-    assert_eq!(dropped.failure, Some((TurnFailure::Interrupted, "enough".to_owned())));
+    let written = dropped.journal.take().expect("events");
+    let (_, line) = written.events().last().expect("an event");
+    let event = Event::from_json(str::from_utf8(line).unwrap()).unwrap();
+    let EventKind::TurnFailed(failed) = event.kind else { panic!("{event:?}") };
+    assert_eq!((failed.reason, &*failed.error.decode()), (TurnFailure::Interrupted, "enough"));
     assert!(dropped.checked().await.0.is_none());
 
     drop(others);
