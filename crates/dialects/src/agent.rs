@@ -6,7 +6,7 @@ use agentwire_protocol::event::{ErrorEvent, Status, StatusChanged, TurnFailed};
 use agentwire_protocol::session::SystemPrompt;
 use agentwire_protocol::{
     AgentType, ApprovalMode, Call, Command, Configure, ErrorCode, GatewayError, Json, JsonObject,
-    Prompt, SessionConfig, Text,
+    Prompt, SessionConfig, Settlement, Text,
 };
 
 use crate::describe::AgentTools;
@@ -151,7 +151,6 @@ pub struct Capabilities {
     pub resume: bool,
     /// Model and mode can change during a session.
     pub configure: bool,
-    /// One process serves one turn.
     pub process_per_turn: bool,
     /// Several prompts may become one turn.
     pub folds_prompts: bool,
@@ -220,7 +219,6 @@ impl OwnHooks {
     }
 }
 
-/// The parameters of a start.
 #[derive(Clone, Copy, Debug)]
 pub struct Start<'s> {
     pub config: &'s SessionConfig,
@@ -358,7 +356,7 @@ impl Launch {
 const NOT_HINTS: [&str; 4] = ["skills", "plugins", "toolAliases", "planModeInstructions"];
 
 /// Whether `nativeOptions` has something that only Claude supports.
-pub(crate) fn has_native_options(config: &SessionConfig) -> bool {
+fn has_native_options(config: &SessionConfig) -> bool {
     let says = |json: &Json<'_>| !matches!(json.get(), "null" | "[]" | "{}" | "\"\"");
     let options = config.native_options.iter().flatten();
     options.into_iter().any(|(name, json)| NOT_HINTS.contains(&name.as_str()) && says(json))
@@ -429,10 +427,44 @@ pub(crate) fn report_cancelled(message_id: &str, out: &mut Out<'_>) {
     out.emit(status.details(details));
 }
 
+/// Why an agent that never asks, or has no such command, does not accept this one.
+pub(crate) fn refused_command(agent: &str, command: &Command) -> GatewayError {
+    match command {
+        Command::Settle(Settlement { request_id, .. }) => {
+            let message = format!("{agent} never asks, so there is no request {request_id}");
+            GatewayError::new(ErrorCode::RequestNotFound, message)
+        }
+        Command::Query { method, .. } => {
+            GatewayError::unsupported(agent, format!("the query {method}"))
+        }
+        _ => GatewayError::unsupported(agent, format!("the command {}", command.name())),
+    }
+}
+
+/// Refuses, by name, an option that only Claude Code supports.
+pub(crate) fn refuse_claude_options(
+    agent: &str,
+    config: &SessionConfig,
+) -> Result<(), GatewayError> {
+    refuse(
+        agent,
+        &[
+            ("maxThinkingTokens", config.max_thinking_tokens.is_some()),
+            ("enableFileCheckpointing", config.enable_file_checkpointing == Some(true)),
+            ("agents", config.agents.is_some()),
+            ("settingSources", config.setting_sources.is_some()),
+            ("betas", config.betas.is_some()),
+            ("fallbackModel", config.fallback_model.is_some()),
+            ("nativeArgs", config.native_args.is_some()),
+            ("nativeOptions", has_native_options(config)),
+        ],
+    )
+}
+
 /// Refuses, by name, the first given option that the agent does not support.
 pub(crate) fn refuse(agent: &str, options: &[(&str, bool)]) -> Result<(), GatewayError> {
     match options.iter().find(|(_, given)| *given) {
-        Some((option, _)) => Err(GatewayError::unsupported(agent, &format!("the option {option}"))),
+        Some((option, _)) => Err(GatewayError::unsupported(agent, format!("the option {option}"))),
         None => Ok(()),
     }
 }

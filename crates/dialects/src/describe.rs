@@ -119,7 +119,6 @@ pub enum Touches {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShellCommand {
-    /// The whole text.
     pub text: String,
     pub form: CommandForm,
     /// Where it runs; `None` means the working directory.
@@ -129,7 +128,6 @@ pub struct ShellCommand {
 /// How the text of a command becomes a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommandForm {
-    /// A shell reads it.
     Shell,
     /// A shell reads it; if it starts another shell with a text, that text is the command.
     Started,

@@ -17,6 +17,11 @@ pub(crate) fn digest(text: &str) -> String {
 pub(crate) fn uuid(mut hex: String) -> String {
     hex.replace_range(12..13, "8");
     hex.replace_range(16..17, "a");
+    dashed(hex)
+}
+
+/// 32 hex digits in the form of a UUID.
+pub(crate) fn dashed(mut hex: String) -> String {
     for dash in [8, 13, 18, 23] {
         hex.insert(dash, '-');
     }

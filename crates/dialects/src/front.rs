@@ -7,6 +7,8 @@ use agentwire_protocol::{
     Call, Command, GatewayError, Json, NewSession, Resume, SessionId, SessionSummary,
 };
 
+use crate::digest::dashed;
+
 /// How many sessions one client may watch.
 pub const WATCHED: usize = 256;
 
@@ -21,7 +23,7 @@ pub trait Front: Send {
     fn on_overlong(&mut self, bytes: u64, out: &mut Outbox);
 
     /// The reply to a call. If its session is followed, the events that the call caused were shown before.
-    fn on_reply(&mut self, call: Call, reply: Result<GatewayReply, GatewayError>, out: &mut Outbox);
+    fn on_reply(&mut self, call: Call, reply: GatewayResult, out: &mut Outbox);
 
     /// An event of a followed session: its JSON as it is in the log.
     fn on_event(&mut self, session: &SessionId, event: &str, out: &mut Outbox);
@@ -124,6 +126,9 @@ pub enum GatewayReply {
     Done(Json<'static>),
 }
 
+/// What became of a call.
+pub type GatewayResult = Result<GatewayReply, GatewayError>;
+
 /// What a front wants done, in order.
 #[derive(Debug, Default)]
 pub struct Outbox {
@@ -163,12 +168,7 @@ impl Outbox {
         // Set the version to 4 and the variant to RFC 9562.
         let bits = self.seed.wrapping_add(u128::from(self.messages));
         let bits = bits & !(0xf << 76 | 0x3 << 62) | 0x4 << 76 | 0x2 << 62;
-        let hex = format!("{bits:032x}");
-        let (a, rest) = hex.split_at(8);
-        let (b, rest) = rest.split_at(4);
-        let (c, rest) = rest.split_at(4);
-        let (d, e) = rest.split_at(4);
-        format!("{a}-{b}-{c}-{d}-{e}")
+        dashed(format!("{bits:032x}"))
     }
 
     /// Sends this text. It must already be one line: JSON that [`Json`] or the line writer made.

@@ -8,12 +8,12 @@ mod scope;
 use std::collections::BTreeMap;
 
 use agentwire_protocol::session::HookMatcher;
-use agentwire_protocol::{Answer, ErrorCode, GatewayError, Json, SessionConfig};
+use agentwire_protocol::{Answer, GatewayError, Json, SessionConfig};
 use regex_lite::Regex;
 use serde_json::json;
 
 use self::names::camel_case;
-pub(crate) use self::names::{camel, put};
+pub(crate) use self::names::{camel, put, snake};
 pub use self::output::{Decision, Output, Permission, SpecificOutput};
 pub use self::scope::{beyond_decision, beyond_form};
 
@@ -129,7 +129,6 @@ pub fn callbacks(
         .collect()
 }
 
-/// What an answer to a hook means.
 #[derive(Clone, Debug, PartialEq)]
 pub enum HookAnswer {
     /// This output, with keys in camel case.
@@ -155,7 +154,7 @@ pub fn read_answer(
         }
         Answer::Answers(_) => {
             let message = "answers are not an answer to a hook; give behavior or hookOutput";
-            return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
+            return Err(GatewayError::invalid(message));
         }
         Answer::Deny { message, .. } => {
             let reason = message.unwrap_or_else(|| DENIED.to_owned());
@@ -206,16 +205,14 @@ fn allows(
             let what = if rules.is_some() { "updatedPermissions" } else { "updatedInput" };
             let hook = event.unwrap_or("unknown");
             let what = format!("{what} as the answer to a {hook} hook");
-            return Err(GatewayError::unsupported(agent, &what));
+            return Err(GatewayError::unsupported(agent, what));
         }
     };
     Ok(HookAnswer::Output(Json::of(&BTreeMap::from([("hookSpecificOutput", specific)]))))
 }
 
 pub(crate) fn read_object(json: &Json<'_>) -> Result<Object, GatewayError> {
-    json.read().map_err(|_| {
-        GatewayError::new(ErrorCode::InvalidMessage, "hookOutput must be a JSON object")
-    })
+    json.read().map_err(|_| GatewayError::invalid("hookOutput must be a JSON object"))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Writes a prompt's images to files, for programs that accept them in no other form.
 
 use agentwire_protocol::command::Image;
-use agentwire_protocol::{ErrorCode, GatewayError, Prompt};
+use agentwire_protocol::{GatewayError, Prompt};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
@@ -38,14 +38,15 @@ fn read(image: &Image) -> Result<(&'static str, Vec<u8>), GatewayError> {
         "image/heic" => "heic",
         "image/heif" => "heif",
         "image/avif" => "avif",
-        other => return Err(invalid(format!("`{other}` is not a supported image mediaType"))),
+        other => {
+            return Err(GatewayError::invalid(format!(
+                "`{other}` is not a supported image mediaType"
+            )));
+        }
     };
     let contents = STANDARD.decode(&image.data);
-    let contents =
-        contents.map_err(|error| invalid(format!("image data is not valid base64: {error}")))?;
+    let contents = contents.map_err(|error| {
+        GatewayError::invalid(format!("image data is not valid base64: {error}"))
+    })?;
     Ok((extension, contents))
-}
-
-fn invalid(message: String) -> GatewayError {
-    GatewayError::new(ErrorCode::InvalidMessage, message)
 }

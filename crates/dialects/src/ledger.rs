@@ -23,8 +23,8 @@ pub(crate) struct Ledger<T, R> {
     turn: u64,
     turn_open: bool,
     prompts: VecDeque<TurnInput<'static>>,
-    tools: Vec<OpenTool<T>>,
-    requests: Vec<OpenRequest<R>>,
+    pub(crate) tools: OpenList<T>,
+    pub(crate) requests: OpenList<R>,
     /// Which requests outlive the turn that raised them.
     lasting: fn(&R) -> bool,
 }
@@ -50,39 +50,49 @@ impl From<&Prompt> for TurnInput<'static> {
     }
 }
 
-/// A tool call without a result yet.
+/// What is open of one kind, oldest first.
 #[derive(Debug)]
-pub(crate) struct OpenTool<T> {
+pub(crate) struct OpenList<M>(Vec<Open<M>>);
+
+/// A tool call without a result, or a request without an answer.
+#[derive(Debug)]
+pub(crate) struct Open<M> {
     pub(crate) id: String,
-    /// The agent that made the call, and that agent's parent.
-    pub(crate) agent: String,
-    pub(crate) parent: Option<String>,
-    pub(crate) memo: T,
+    pub(crate) agent: Agent<'static>,
+    /// What a dialect remembers about it.
+    pub(crate) memo: M,
 }
 
-/// A request without an answer yet.
-#[derive(Debug)]
-pub(crate) struct OpenRequest<R> {
-    pub(crate) id: String,
-    pub(crate) agent: String,
-    pub(crate) parent: Option<String>,
-    pub(crate) memo: R,
-}
+impl<M> OpenList<M> {
+    /// Returns `false` if that id is already open, or too many are.
+    pub(crate) fn open(&mut self, id: &str, agent: &Agent<'_>, memo: M) -> bool {
+        if self.0.len() >= OPEN_LIMIT || id.len() > ID_LIMIT || self.get(id).is_some() {
+            return false;
+        }
+        self.0.push(Open { id: id.to_owned(), agent: owned(agent), memo });
+        true
+    }
 
-impl<T> OpenTool<T> {
-    pub(crate) fn agent(&self) -> Agent<'_> {
-        agent_of(&self.agent, self.parent.as_deref())
+    pub(crate) fn get(&mut self, id: &str) -> Option<&mut Open<M>> {
+        self.0.iter_mut().find(|open| open.id == id)
+    }
+
+    pub(crate) fn close(&mut self, id: &str) -> Option<Open<M>> {
+        let at = self.0.iter().position(|open| open.id == id)?;
+        Some(self.0.remove(at))
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Open<M>> {
+        self.0.iter()
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Open<M>> {
+        self.0.iter_mut()
     }
 }
 
-impl<R> OpenRequest<R> {
-    pub(crate) fn agent(&self) -> Agent<'_> {
-        agent_of(&self.agent, self.parent.as_deref())
-    }
-}
-
-fn agent_of<'a>(id: &'a str, parent: Option<&'a str>) -> Agent<'a> {
-    Agent { id: Text::from(id), parent: parent.map(Text::from) }
+pub(crate) fn owned(agent: &Agent<'_>) -> Agent<'static> {
+    Agent { id: agent.id.clone().into_owned(), parent: agent.parent.clone().map(Text::into_owned) }
 }
 
 impl<T, R> Default for Ledger<T, R> {
@@ -91,8 +101,8 @@ impl<T, R> Default for Ledger<T, R> {
             turn: 0,
             turn_open: false,
             prompts: VecDeque::new(),
-            tools: Vec::new(),
-            requests: Vec::new(),
+            tools: OpenList(Vec::new()),
+            requests: OpenList(Vec::new()),
             lasting: |_| false,
         }
     }
@@ -190,17 +200,17 @@ impl<T, R> Ledger<T, R> {
     /// Closes what belongs to that agent, or everything.
     fn close_where(&mut self, out: &mut Out<'_>, error: &str, whose: Option<&str>) {
         let lasting = self.lasting;
-        let over = |request: &mut OpenRequest<R>| {
-            whose.is_none_or(|agent| request.agent == agent && !lasting(&request.memo))
+        let over = |request: &mut Open<R>| {
+            whose.is_none_or(|agent| request.agent.id == *agent && !lasting(&request.memo))
         };
-        for request in self.requests.extract_if(.., over) {
+        for request in self.requests.0.extract_if(.., over) {
             let reason = Some(Text::from(error));
-            out.settled(&request.agent(), &request.id, Ending::WITHDRAWN, reason, None);
+            out.settled(&request.agent, &request.id, Ending::WITHDRAWN, reason, None);
         }
-        let over = |tool: &mut OpenTool<T>| whose.is_none_or(|agent| tool.agent == agent);
-        for tool in self.tools.extract_if(.., over) {
+        let over = |tool: &mut Open<T>| whose.is_none_or(|agent| tool.agent.id == *agent);
+        for tool in self.tools.0.extract_if(.., over) {
             out.emit_as(
-                &tool.agent(),
+                &tool.agent,
                 ToolFailed {
                     tool_id: Text::from(tool.id.as_str()),
                     error: Text::from(error),
@@ -210,83 +220,11 @@ impl<T, R> Ledger<T, R> {
             );
         }
     }
-
-    /// A tool was called. Returns `false` if that call is already open, or too many are.
-    pub(crate) fn open_tool(&mut self, id: &str, agent: &Agent<'_>, memo: T) -> bool {
-        if self.tools.len() >= OPEN_LIMIT || id.len() > ID_LIMIT || self.tool(id).is_some() {
-            return false;
-        }
-        self.tools.push(OpenTool {
-            id: id.to_owned(),
-            agent: agent.id.to_string(),
-            parent: agent.parent.as_ref().map(Text::to_string),
-            memo,
-        });
-        true
-    }
-
-    pub(crate) fn tool(&mut self, id: &str) -> Option<&mut OpenTool<T>> {
-        self.tools.iter_mut().find(|tool| tool.id == id)
-    }
-
-    /// The open calls, oldest first.
-    pub(crate) fn tools(&self) -> impl Iterator<Item = &OpenTool<T>> {
-        self.tools.iter()
-    }
-
-    pub(crate) fn tools_mut(&mut self) -> impl Iterator<Item = &mut OpenTool<T>> {
-        self.tools.iter_mut()
-    }
-
-    /// The call with that id has its result.
-    pub(crate) fn close_tool(&mut self, id: &str) -> Option<OpenTool<T>> {
-        let at = self.tools.iter().position(|tool| tool.id == id)?;
-        Some(self.tools.remove(at))
-    }
-
-    /// The agent asks. Returns `false` if that request is already open, or too many are.
-    pub(crate) fn open_request(&mut self, id: &str, agent: &Agent<'_>, memo: R) -> bool {
-        if self.requests.len() >= OPEN_LIMIT || id.len() > ID_LIMIT || self.request(id).is_some() {
-            return false;
-        }
-        self.requests.push(OpenRequest {
-            id: id.to_owned(),
-            agent: agent.id.to_string(),
-            parent: agent.parent.as_ref().map(Text::to_string),
-            memo,
-        });
-        true
-    }
-
-    pub(crate) fn request(&mut self, id: &str) -> Option<&mut OpenRequest<R>> {
-        self.requests.iter_mut().find(|request| request.id == id)
-    }
-
-    /// The open requests, oldest first.
-    pub(crate) fn requests(&self) -> impl Iterator<Item = &OpenRequest<R>> {
-        self.requests.iter()
-    }
-
-    /// The request with that id is settled.
-    pub(crate) fn close_request(&mut self, id: &str) -> Option<OpenRequest<R>> {
-        let at = self.requests.iter().position(|request| request.id == id)?;
-        Some(self.requests.remove(at))
-    }
 }
 
 /// A completed turn with only its usage known; the ledger numbers it.
 pub(crate) fn completed_turn<'a>(usage: TokenUsage) -> TurnCompleted<'a> {
-    TurnCompleted {
-        turn_number: 0,
-        usage,
-        duration_ms: None,
-        cost_usd: None,
-        models: Vec::new(),
-        stop_reason: None,
-        result: None,
-        structured_output: None,
-        denials: None,
-    }
+    TurnCompleted { usage, ..TurnCompleted::default() }
 }
 
 /// A failed turn with only this known; the ledger numbers it.

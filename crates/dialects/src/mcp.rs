@@ -1,12 +1,15 @@
 //! Messages to MCP servers that the client hosts: JSON-RPC 2.0 on any wire.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use agentwire_protocol::{Answer, ErrorCode, GatewayError, Json};
+use agentwire_protocol::event::{Question, QuestionOption};
+use agentwire_protocol::{Answer, GatewayError, Json, Text};
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::hooks::{DENIED, Object};
+use crate::json::Value;
 
 /// The method with which a sender says that it no longer waits.
 const CANCELLED: &str = "\"notifications/cancelled\"";
@@ -21,9 +24,9 @@ pub fn reply(message: Option<&Json<'_>>, answer: Answer) -> Result<Json<'static>
     let id = message.get("id").cloned().unwrap_or(Json::trusted("0"));
     match answer {
         Answer::HookOutput(reply) => {
-            let fields: Object = reply.read().map_err(|_| {
-                GatewayError::new(ErrorCode::InvalidMessage, "hookOutput must be a JSON object")
-            })?;
+            let fields: Object = reply
+                .read()
+                .map_err(|_| GatewayError::invalid("hookOutput must be a JSON object"))?;
             Ok(fields.get("mcp_response").cloned().unwrap_or(reply))
         }
         Answer::Allow { updated_permissions: Some(_), .. } => unsupported("updatedPermissions"),
@@ -34,8 +37,7 @@ pub fn reply(message: Option<&Json<'_>>, answer: Answer) -> Result<Json<'static>
         Answer::Deny { message, .. } => {
             Ok(failure(id, -32000, message.as_deref().unwrap_or(DENIED)))
         }
-        Answer::Answers(_) => Err(GatewayError::new(
-            ErrorCode::InvalidMessage,
+        Answer::Answers(_) => Err(GatewayError::invalid(
             "answers are not an answer to an MCP message; give behavior or hookOutput",
         )),
     }
@@ -52,7 +54,7 @@ pub fn response(
     let mut reply = fields(&said);
     if reply.contains_key("result") == reply.contains_key("error") {
         let message = "the answer to an MCP message must have either a result or an error";
-        return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
+        return Err(GatewayError::invalid(message));
     }
     reply.insert("jsonrpc".to_owned(), Json::of(&"2.0"));
     reply.insert("id".to_owned(), id);
@@ -99,6 +101,24 @@ pub fn cancelled(message: &Json<'_>) -> Option<Json<'static>> {
     fields(message.get("params")?).remove("requestId")
 }
 
+/// The question for one field of a form that a server wants filled in.
+pub(crate) fn form_question<'d>(
+    name: Cow<'d, str>,
+    field: Value<'d>,
+    header: Option<Text<'d>>,
+) -> Question<'d> {
+    let words = field.read("description").or_else(|| field.read("title"));
+    let labels = field.get("enum").into_iter().flat_map(Value::items).filter_map(Value::to);
+    Question {
+        question: words.unwrap_or_else(|| Text::new(name.clone())),
+        id: Some(Text::new(name)),
+        header,
+        options: labels.map(|label| QuestionOption { label, description: None }).collect(),
+        multi_select: false,
+        is_secret: false,
+    }
+}
+
 fn fields(message: &Json<'_>) -> Object {
     message.read().unwrap_or_default()
 }
@@ -109,6 +129,8 @@ fn json_rpc(id: Json<'static>, outcome: &str, value: Json<'static>) -> Json<'sta
 
 #[cfg(test)]
 mod tests {
+    use agentwire_protocol::ErrorCode;
+
     use super::*;
 
     fn output(text: &str) -> Answer {

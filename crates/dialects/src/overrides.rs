@@ -27,7 +27,6 @@ pub struct RefusedOption {
     pub names: &'static [&'static str],
     /// For an argument that takes settings: the refused ones. Empty means all.
     pub settings: &'static [&'static str],
-    /// What to do instead.
     pub instead: &'static str,
 }
 
@@ -65,7 +64,6 @@ pub struct OwnRuleFiles {
 pub struct FileOverride {
     /// What is wrong with it.
     pub what: &'static str,
-    /// What to do.
     pub remedy: &'static str,
 }
 
@@ -75,7 +73,6 @@ pub struct RefusedOptions {
     /// The agent's name in refusals.
     pub agent: &'static str,
     pub parser: ArgumentParser,
-    /// Arguments that are refused.
     pub arguments: &'static [RefusedOption],
     /// Variables that are refused, whatever their value.
     pub variables: &'static [RefusedOption],
@@ -201,6 +198,11 @@ impl RefusedOptions {
 }
 
 impl RefusedOption {
+    /// Refused with every value.
+    pub const fn any(names: &'static [&'static str], instead: &'static str) -> Self {
+        Self { names, settings: &[], instead }
+    }
+
     /// Whether its value, if that matters, is a refused one. A value that cannot be seen counts as refused.
     fn is_set(&self, value: Option<&str>) -> bool {
         let Some(value) = value else { return true };
@@ -219,8 +221,8 @@ mod tests {
     use super::*;
 
     const ARGUMENTS: &[RefusedOption] = &[
-        RefusedOption { names: &["--yes", "-y"], settings: &[], instead: "x" },
-        RefusedOption { names: &["--some-mode"], settings: &[], instead: "x" },
+        RefusedOption::any(&["--yes", "-y"], "x"),
+        RefusedOption::any(&["--some-mode"], "x"),
         RefusedOption { names: &["--config", "-c"], settings: &["policy"], instead: "x" },
     ];
 

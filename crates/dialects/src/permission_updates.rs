@@ -4,7 +4,7 @@
 //! error, so that a misspelt change does not count as none.
 
 use agentwire_protocol::command::Behavior;
-use agentwire_protocol::{ErrorCode, GatewayError, Json, Settlement};
+use agentwire_protocol::{GatewayError, Json, Settlement};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -92,8 +92,7 @@ impl PermissionUpdate {
     /// Reads a list of changes, with names in either case.
     pub fn list(updates: &Json<'_>) -> Result<Vec<Self>, GatewayError> {
         camel_case(updates)?.read().map_err(|error| {
-            let message = format!("failed to read updatedPermissions: {error}");
-            GatewayError::new(ErrorCode::InvalidMessage, message)
+            GatewayError::invalid(format!("failed to read updatedPermissions: {error}"))
         })
     }
 
@@ -152,7 +151,7 @@ impl PermissionUpdate {
     pub fn check_fields(&self) -> Result<(), GatewayError> {
         let Some(name) = self.fields.others.keys().next() else { return Ok(()) };
         let message = format!("failed to read updatedPermissions: unknown field `{name}`");
-        Err(GatewayError::new(ErrorCode::InvalidMessage, message))
+        Err(GatewayError::invalid(message))
     }
 
     /// Whether it adds some of these rules for this session, and does nothing else.
@@ -207,13 +206,9 @@ pub fn camel_case(updates: &Json<'_>) -> Result<Json<'static>, GatewayError> {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct ClaudeAnswer {
     behavior: Behavior,
-    #[serde(default)]
     updated_input: Option<Json<'static>>,
-    #[serde(default)]
     updated_permissions: Option<Json<'static>>,
-    #[serde(default)]
     message: Option<String>,
-    #[serde(default)]
     interrupt: Option<bool>,
     #[serde(default, rename = "toolUseID")]
     _tool_use_id: Option<String>,
@@ -224,8 +219,7 @@ struct ClaudeAnswer {
 /// Converts an answer to a permission from Claude's own form, in `own`, to the protocol's fields.
 pub fn plain_answer(own: &Json<'_>, settlement: &Settlement) -> Result<Settlement, GatewayError> {
     let own: ClaudeAnswer = own.read().map_err(|error| {
-        let message = format!("failed to read the answer to a permission: {error}");
-        GatewayError::new(ErrorCode::InvalidMessage, message)
+        GatewayError::invalid(format!("failed to read the answer to a permission: {error}"))
     })?;
     Ok(Settlement {
         behavior: Some(own.behavior),

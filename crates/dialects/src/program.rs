@@ -51,7 +51,6 @@ pub struct Program {
     pub tested: &'static [&'static str],
     /// How it reports whether it is signed in.
     pub login: LoginQuestion,
-    /// How to sign in.
     pub sign_in: &'static str,
     pub problems: &'static [Problem],
 }
@@ -93,9 +92,7 @@ pub enum ClaudeFlags {
 /// How an agent counts tokens that were read from a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheCount {
-    /// As a part of the input.
     WithinInput,
-    /// Separately from the input.
     BesideInput,
     Unknown,
 }
@@ -103,7 +100,6 @@ pub enum CacheCount {
 /// Where a program comes from. Its text says how to install it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// An npm package.
     Npm(&'static str),
     /// Instructions for any other source.
     Other(&'static str),
@@ -161,7 +157,6 @@ pub struct Problem {
     pub before: Option<&'static str>,
     /// What is wrong.
     pub what: &'static str,
-    /// What to do.
     pub remedy: &'static str,
     /// Whether sessions cannot work with it.
     pub fatal: bool,

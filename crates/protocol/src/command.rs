@@ -342,8 +342,7 @@ impl Settlement {
             });
         }
         if self.interrupt == Some(true) {
-            let message = "interrupt: only a denial can end the turn";
-            return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
+            return Err(GatewayError::invalid("interrupt: only a denial can end the turn"));
         }
         if let Some(error) = &self.error {
             let message = Some(error.clone());
@@ -361,10 +360,7 @@ impl Settlement {
                 updated_permissions: self.updated_permissions.clone(),
                 always: self.remember == Some(Remember::Session),
             }),
-            None => Err(GatewayError::new(
-                ErrorCode::InvalidMessage,
-                "an answer needs behavior, answers or hookOutput",
-            )),
+            None => Err(GatewayError::invalid("an answer needs behavior, answers or hookOutput")),
         }
     }
 }
@@ -408,7 +404,7 @@ impl CommandFrame {
         let name = fields.remove("command").unwrap_or(Json::trusted("null"));
         let name: String = name.read().map_err(|_| {
             let message = "failed to read the command: `command` must be the name of a command";
-            GatewayError::new(ErrorCode::InvalidMessage, message)
+            GatewayError::invalid(message)
         })?;
         let session = fields.get("sessionId").map(Json::read::<Option<String>>);
         let session = session.transpose();
@@ -479,8 +475,7 @@ fn fields(text: &str) -> Result<Fields, FrameError> {
 }
 
 fn unread(what: &str) -> GatewayError {
-    let message = format!("failed to read the command: {what}");
-    GatewayError::new(ErrorCode::InvalidMessage, message)
+    GatewayError::invalid(format!("failed to read the command: {what}"))
 }
 
 #[derive(JsonSchema)]

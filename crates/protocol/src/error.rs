@@ -117,6 +117,11 @@ impl GatewayError {
         Self { code, message: bounded(message.into()), details: None }
     }
 
+    /// The message, a field or an option of it is not valid.
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::InvalidMessage, message)
+    }
+
     /// Whether the command did not reach the session, because it has ended, runs elsewhere or has no space
     /// to write. This says nothing about earlier commands.
     pub fn is_unheard(&self) -> bool {
@@ -125,7 +130,7 @@ impl GatewayError {
     }
 
     /// The agent does not support `what`. Unsupported options are refused, never silently dropped.
-    pub fn unsupported(agent: &str, what: &str) -> Self {
+    pub fn unsupported(agent: &str, what: impl fmt::Display) -> Self {
         Self::new(ErrorCode::Unsupported, format!("{agent} does not support {what}"))
     }
 }

@@ -66,13 +66,17 @@ id! {
 
 /// Makes a UUID lower case, so that every UUID has one spelling. Other ids stay unchanged.
 fn plain(mut id: String) -> String {
-    let is_uuid = id.len() == 36
-        && id.bytes().enumerate().all(|(at, byte)| match at {
-            8 | 13 | 18 | 23 => byte == b'-',
-            _ => byte.is_ascii_hexdigit(),
-        });
-    if is_uuid {
+    if is_uuid(&id) {
         id.make_ascii_lowercase();
     }
     id
+}
+
+/// Whether a text has the form of a UUID.
+pub fn is_uuid(text: &str) -> bool {
+    text.len() == 36
+        && text.bytes().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        })
 }

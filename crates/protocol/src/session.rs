@@ -86,7 +86,7 @@ impl FromStr for AgentType {
         Self::ALL.into_iter().find(|agent| agent.as_str() == name).ok_or_else(|| {
             let names = Self::NAMES.join(", ");
             let message = format!("unknown agent {name}; use one of {names}");
-            GatewayError::new(ErrorCode::InvalidMessage, message)
+            GatewayError::invalid(message)
         })
     }
 }
@@ -140,9 +140,7 @@ impl NewSession {
             has_native_hooks: false,
         }
     }
-}
 
-impl NewSession {
     /// The longest key, in characters.
     pub const KEY_LIMIT: usize = 255;
 
@@ -214,7 +212,7 @@ impl SessionRequest {
             |why: &dyn std::fmt::Display| format!("failed to read the session request: {why}");
         let json = Json::parse(text)
             .map_err(|error| GatewayError::new(ErrorCode::InvalidJson, failed(&error)))?;
-        let invalid = |why: String| GatewayError::new(ErrorCode::InvalidMessage, failed(&why));
+        let invalid = |why: String| GatewayError::invalid(failed(&why));
         let mut fields: strict::Fields = strict::read(json.get()).map_err(invalid)?;
         // `false` means the same as absence.
         if fields.get("fork").is_some_and(|fork| fork.get() == "false") {
@@ -243,7 +241,7 @@ impl SessionRequest {
 
     /// Checks the limits that the types cannot express.
     pub fn check(&self) -> Result<(), GatewayError> {
-        let invalid = |message: String| Err(GatewayError::new(ErrorCode::InvalidMessage, message));
+        let invalid = |message: String| Err(GatewayError::invalid(message));
         let length = self.prompt.chars().count();
         if length > PROMPT_LIMIT {
             return invalid(format!("prompt has {length} characters; the limit is {PROMPT_LIMIT}"));

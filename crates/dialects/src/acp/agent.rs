@@ -14,6 +14,7 @@ mod turns;
 mod updates;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt::Display;
 
 use agentwire_protocol::event::{ErrorEvent, Other, SessionEndReason, TurnFailure};
 use agentwire_protocol::{Call, Command, ErrorCode, GatewayError, Json, MAIN_AGENT, Prompt, Text};
@@ -36,6 +37,7 @@ use crate::tape::Out;
 const SENT_LIMIT: usize = 1024;
 
 /// The state of one session, across its processes.
+#[derive(Default)]
 pub(super) struct Translator {
     setup: Setup,
     /// The quirks that were known when the agent was started.
@@ -129,43 +131,21 @@ impl Translator {
     pub(super) fn new(setup: Setup, quirks: Option<&'static AgentQuirks>) -> Self {
         Self {
             first_model: setup.config.model.clone(),
-            inquiries: Vec::new(),
             launch_model: setup.config.model.clone(),
             setup,
             launch_quirks: quirks,
             quirks,
-            ledger: Ledger::default(),
-            session: None,
-            stage: Stage::Starting,
-            replaying: false,
-            capabilities: serde_json::Value::Null,
-            auth_methods: None,
-            mode: SettingChoices::default(),
-            model: SettingChoices::default(),
-            shown_mode: None,
-            told_mode: None,
-            commands: None,
-            block: None,
-            waiting_calls: Vec::new(),
-            agents: SubAgents::default(),
-            has_output: false,
-            interrupted: false,
-            has_other_session: false,
-            other_spoke: false,
-            cost: None,
-            cost_before: 0.0,
-            started_tools: RecentIds::default(),
-            raised_requests: RecentIds::default(),
-            preface: None,
-            queue: VecDeque::new(),
-            sent: BTreeMap::new(),
-            next_id: 0,
+            ..Self::default()
         }
     }
 
     /// The agent's name in error messages.
     fn name(&self) -> &'static str {
         launch::name(self.launch_quirks)
+    }
+
+    fn unsupported(&self, what: impl Display) -> GatewayError {
+        GatewayError::unsupported(self.name(), what)
     }
 
     fn has(&self, quirk: impl FnOnce(&AgentQuirks) -> bool) -> bool {
@@ -233,26 +213,23 @@ impl Translator {
                 }
                 self.retry_opening(method, out);
             }
-            (SentRequest::Initialize | SentRequest::Open { .. }, Some(failure)) => {
+            (sent, Some(failure)) => {
                 let error = gateway_error(&failure);
                 out.emit(error_event(&failure));
-                let (_, name) = message_and_code(&failure);
-                self.refuse_opening(error, name.as_deref(), out);
-            }
-            (SentRequest::Setting { waiter, .. }, Some(failure)) => {
-                let error = gateway_error(&failure);
-                out.emit(error_event(&failure));
-                match waiter {
-                    Waiter::Call(call) => self.fail_call(call, error, out),
-                    Waiter::Opening => self.fail_opening(error, out),
-                    Waiter::Nobody => {}
-                }
-            }
-            (SentRequest::Query { call, .. }, Some(failure)) => {
-                let error = gateway_error(&failure);
-                out.emit(error_event(&failure));
-                if let Some(call) = call {
-                    out.reply(call, Err(error));
+                match sent {
+                    SentRequest::Setting { waiter: Waiter::Call(call), .. } => {
+                        self.fail_call(call, error, out);
+                    }
+                    SentRequest::Setting { waiter: Waiter::Opening, .. } => {
+                        self.fail_opening(error, out);
+                    }
+                    SentRequest::Query { call: Some(call), .. } => out.reply(call, Err(error)),
+                    SentRequest::Setting { waiter: Waiter::Nobody, .. }
+                    | SentRequest::Query { call: None, .. } => {}
+                    SentRequest::Initialize | SentRequest::Open { .. } | SentRequest::Prompt => {
+                        let (_, name) = message_and_code(&failure);
+                        self.refuse_opening(error, name.as_deref(), out);
+                    }
                 }
             }
         }

@@ -3,11 +3,13 @@
 use std::path::Path;
 
 use agentwire_protocol::session::McpServer;
-use agentwire_protocol::{ErrorCode, GatewayError, SandboxMode, SessionConfig};
+use agentwire_protocol::{GatewayError, SandboxMode, SessionConfig};
 use serde_json::{Value as Object, json};
 
 use super::AgentQuirks;
-use crate::agent::{Launch, Start, further_prompt, has_native_options, refuse, replacing_prompt};
+use crate::agent::{
+    Launch, Start, further_prompt, refuse, refuse_claude_options, replacing_prompt,
+};
 
 pub(super) fn launch(
     start: &Start<'_>,
@@ -22,18 +24,11 @@ pub(super) fn launch(
         &[
             ("sandboxMode readOnly", sandbox == SandboxMode::ReadOnly),
             ("sandboxMode workspaceWrite", sandbox == SandboxMode::WorkspaceWrite && !has_sandbox),
-            ("maxThinkingTokens", config.max_thinking_tokens.is_some()),
-            ("enableFileCheckpointing", config.enable_file_checkpointing == Some(true)),
-            ("agents", config.agents.is_some()),
             ("sandbox", config.sandbox.is_some()),
-            ("settingSources", config.setting_sources.is_some()),
-            ("betas", config.betas.is_some()),
             ("outputFormat", config.output_format.is_some()),
-            ("fallbackModel", config.fallback_model.is_some()),
-            ("nativeArgs", config.native_args.is_some()),
-            ("nativeOptions", has_native_options(config)),
         ],
     )?;
+    refuse_claude_options(name, config)?;
     mcp_servers(config, name, |_| true)?;
     working_directory(config)?;
     match quirks {
@@ -135,7 +130,7 @@ fn working_directory(config: &SessionConfig) -> Result<(), GatewayError> {
         Some(directory) => format!("workingDirectory must be an absolute path, not {directory:?}"),
         None => "workingDirectory is required: every ACP session has one".to_owned(),
     };
-    Err(GatewayError::new(ErrorCode::InvalidMessage, message))
+    Err(GatewayError::invalid(message))
 }
 
 fn mcp_servers(
@@ -156,10 +151,8 @@ fn mcp_server(
     let pairs = |map: &std::collections::BTreeMap<String, String>| -> Vec<Object> {
         map.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect()
     };
-    let missing = |field: &str| {
-        let message = format!("the MCP server {name} needs a {field}");
-        GatewayError::new(ErrorCode::InvalidMessage, message)
-    };
+    let missing =
+        |field: &str| GatewayError::invalid(format!("the MCP server {name} needs a {field}"));
     match server.kind.as_deref().unwrap_or("stdio") {
         "stdio" => Ok(json!({
             "name": name,
@@ -174,8 +167,7 @@ fn mcp_server(
             "headers": pairs(&server.headers),
         })),
         kind => {
-            let what = format!("the MCP server {name} of type {kind}");
-            Err(GatewayError::unsupported(agent, &what))
+            Err(GatewayError::unsupported(agent, format!("the MCP server {name} of type {kind}")))
         }
     }
 }

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use agentwire_protocol::event::ToolKind;
-use agentwire_protocol::json::write_line;
 use agentwire_protocol::{Json, Text};
 use serde::Serialize;
 
@@ -231,11 +230,7 @@ struct Error<'a> {
 }
 
 fn line(message: &impl Serialize) -> String {
-    let mut line = Vec::new();
-    // Writing to memory cannot fail, and all that is written is UTF-8.
-    write_line(message, &mut line).unwrap_or_default();
-    line.pop();
-    String::from_utf8(line).unwrap_or_default()
+    Json::of(message).into_text()
 }
 
 /// The kind that a word means. `other` and unknown words give `None`.

@@ -21,7 +21,7 @@ use self::queries::{Method, send_result};
 use self::session::{Session, SessionOp};
 use super::wire::{Code, Empty, Failure, Message, RefusedAction, message, refuse, send};
 use crate::claude::user_content;
-use crate::front::{Front, GatewayCall, GatewayReply, Outbox};
+use crate::front::{Front, GatewayCall, GatewayReply, GatewayResult, Outbox};
 use crate::program;
 
 /// One client. It sees only the sessions that it created.
@@ -65,9 +65,7 @@ enum PendingCall {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SendMessage {
-    #[serde(default)]
     message: Option<String>,
-    #[serde(default)]
     content: Option<Json<'static>>,
 }
 
@@ -254,12 +252,7 @@ impl Front for Backend {
         refuse(None, None, &Failure::invalid(text), out);
     }
 
-    fn on_reply(
-        &mut self,
-        call: Call,
-        reply: Result<GatewayReply, GatewayError>,
-        out: &mut Outbox,
-    ) {
+    fn on_reply(&mut self, call: Call, reply: GatewayResult, out: &mut Outbox) {
         match (self.calls.remove(&call), reply) {
             (
                 Some(PendingCall::Create { id, new }),

@@ -10,11 +10,8 @@ use crate::front::Outbox;
 pub(super) struct Message {
     #[serde(rename = "type")]
     pub(super) kind: String,
-    #[serde(default)]
     pub(super) id: Option<String>,
-    #[serde(default)]
     pub(super) session_id: Option<String>,
-    #[serde(default)]
     payload: Option<Json<'static>>,
 }
 

@@ -7,7 +7,7 @@ use agentwire_protocol::{
 };
 
 use super::{Board, BoardState};
-use crate::front::{Front, GatewayCall, GatewayReply, Outbox};
+use crate::front::{Front, GatewayCall, GatewayReply, GatewayResult, Outbox};
 
 const OVER: &str = "the session has ended";
 const FAILED: &str = "the turn failed; the session waits for a prompt";
@@ -71,12 +71,7 @@ impl Front for Watcher {
 
     fn on_overlong(&mut self, _bytes: u64, _out: &mut Outbox) {}
 
-    fn on_reply(
-        &mut self,
-        call: Call,
-        reply: Result<GatewayReply, GatewayError>,
-        out: &mut Outbox,
-    ) {
+    fn on_reply(&mut self, call: Call, reply: GatewayResult, out: &mut Outbox) {
         if self.asked.take_if(|asked| *asked == call).is_none() {
             return;
         }

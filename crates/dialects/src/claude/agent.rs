@@ -16,6 +16,7 @@ mod tools;
 mod turns;
 
 use std::borrow::Cow;
+use std::fmt::Display;
 
 use agentwire_protocol::event::{
     ErrorEvent, SessionEndReason, Status, StatusChanged, ToolProgress, TurnFailure,
@@ -38,7 +39,7 @@ use crate::agent::{AgentTranslator, Exit, Setup};
 use crate::json::Value;
 use crate::ledger::{Ledger, completed_turn};
 use crate::recent_ids::RecentIds;
-use crate::tape::{Agent, Out};
+use crate::tape::Out;
 
 pub(super) const NAME: &str = "claude";
 
@@ -79,7 +80,7 @@ impl Translator {
         self.claude.agent.as_str()
     }
 
-    fn unsupported(&self, what: &str) -> GatewayError {
+    fn unsupported(&self, what: impl Display) -> GatewayError {
         GatewayError::unsupported(self.name(), what)
     }
 
@@ -210,25 +211,17 @@ impl Translator {
     /// A heartbeat has its own id; its parent is the running tool call (`real-q6-long-tool-progress`).
     fn progress(&mut self, line: &Progress<'_>, out: &mut Out<'_>) {
         let parent = line.parent_tool_use_id.as_deref();
-        let running = parent.filter(|id| self.ledger.tool(id).is_some());
+        let running = parent.filter(|id| self.ledger.tools.get(id).is_some());
         let own = line.tool_use_id.as_deref();
         let id = match (own, running) {
-            (Some(own), Some(running)) if self.ledger.tool(own).is_none() => running,
+            (Some(own), Some(running)) if self.ledger.tools.get(own).is_none() => running,
             (Some(own), _) => own,
             (None, Some(running)) => running,
             (None, None) => return,
         };
         let agent = self.owner(id);
-        out.emit_as(
-            &agent,
-            ToolProgress {
-                tool_id: Text::from(id),
-                output: None,
-                progress: None,
-                message: None,
-                elapsed_ms: line.elapsed_time_seconds.map(|seconds| (seconds * 1000.0) as u64),
-            },
-        );
+        let elapsed_ms = line.elapsed_time_seconds.map(|seconds| (seconds * 1000.0) as u64);
+        out.emit_as(&agent, ToolProgress { elapsed_ms, ..ToolProgress::new(id, None, None) });
     }
 
     /// Lines that carry one fact each.
@@ -289,8 +282,4 @@ fn plain_text(content: Value<'_>) -> Option<Text<'_>> {
     }
     let joined = rest.iter().fold(first.to_string(), |joined, text| joined + "\n" + &text.decode());
     Some(Text::from(joined))
-}
-
-fn owned(agent: &Agent<'_>) -> Agent<'static> {
-    Agent { id: agent.id.clone().into_owned(), parent: agent.parent.clone().map(Text::into_owned) }
 }

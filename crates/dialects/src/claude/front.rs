@@ -11,15 +11,14 @@ mod lines;
 mod prompt;
 mod requests;
 
-pub(crate) use self::prompt::content as user_content;
+pub(crate) use self::prompt::{content as user_content, image as block_image};
 
 use std::collections::{BTreeMap, VecDeque};
 
 use agentwire_protocol::event::{AgentInfo, EventKind, SessionEndReason, Status, UsageReported};
 use agentwire_protocol::reply::PromptResult;
 use agentwire_protocol::{
-    Call, Command, ErrorCode, Event, GatewayError, Json, NewSession, Prompt, SessionId,
-    SessionState, Text,
+    Call, Command, ErrorCode, Event, Json, NewSession, Prompt, SessionId, SessionState, Text,
 };
 
 use self::control::{Control, Fields};
@@ -27,7 +26,7 @@ use self::initialize::Flavour;
 use self::lines::{ClientMessage, UnreadableLine};
 use self::requests::ShownRequest;
 use super::render::{Options as Rendering, Renderer};
-use crate::front::{Front, GatewayCall, GatewayReply, Outbox};
+use crate::front::{Front, GatewayCall, GatewayReply, GatewayResult, Outbox};
 
 /// How many bytes may wait until the session runs.
 const EARLY_BYTES: usize = 64 << 20;
@@ -246,7 +245,7 @@ impl ClaudeFront {
         }
     }
 
-    fn started(&mut self, reply: Result<GatewayReply, GatewayError>, out: &mut Outbox) {
+    fn started(&mut self, reply: GatewayResult, out: &mut Outbox) {
         let (session, after) = match reply {
             Ok(GatewayReply::Started { session, after }) => (session, after),
             Ok(_) => return self.failed("the session did not start", out),
@@ -379,12 +378,7 @@ impl Front for ClaudeFront {
         control::fail("", &message, out);
     }
 
-    fn on_reply(
-        &mut self,
-        call: Call,
-        reply: Result<GatewayReply, GatewayError>,
-        out: &mut Outbox,
-    ) {
+    fn on_reply(&mut self, call: Call, reply: GatewayResult, out: &mut Outbox) {
         match (self.calls.remove(&call), reply) {
             (Some(PendingCall::Start), reply) => self.started(reply, out),
             (Some(PendingCall::Control(control)), reply) => self.replied(control, reply, out),

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use agentwire_protocol::session::HookMatcher;
-use agentwire_protocol::{ErrorCode, GatewayError, SessionConfig};
+use agentwire_protocol::{GatewayError, SessionConfig};
 
 /// The callback id of the gateway's own hook.
 pub(super) const GUARD: &str = "agentwire-policy";
@@ -19,7 +19,7 @@ pub(super) fn check(config: &SessionConfig) -> Result<(), GatewayError> {
     match ids.any(|id| id == GUARD) {
         true => {
             let message = format!("the hook callback id {GUARD} is reserved; choose another");
-            Err(GatewayError::new(ErrorCode::InvalidMessage, message))
+            Err(GatewayError::invalid(message))
         }
         false => Ok(()),
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use agentwire_protocol::session::{McpServer, SandboxSettings, SystemPrompt};
-use agentwire_protocol::{ErrorCode, GatewayError, Json, SandboxMode, SessionConfig};
+use agentwire_protocol::{GatewayError, Json, SandboxMode, SessionConfig};
 use serde_json::json;
 
 use super::{Claude, guard, modes, overrides, project};
@@ -219,7 +219,7 @@ fn sandbox(config: &SessionConfig) -> Result<Option<SandboxSettings>, GatewayErr
     if is_confined && opts_out {
         let message = "sandboxMode workspaceWrite contradicts a sandbox that is not enabled or may \
                        be missing; leave one of them out";
-        return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
+        return Err(GatewayError::invalid(message));
     }
     Ok(Some(SandboxSettings {
         enabled: own.enabled.or(mode.enabled),

@@ -23,8 +23,8 @@ pub mod tools;
 mod wire;
 
 pub(crate) use describe::TOOLS;
-pub(crate) use front::user_content;
 pub use front::{ClaudeFront, Options as FrontOptions};
+pub(crate) use front::{block_image, user_content};
 pub use program::PROGRAM;
 
 use agentwire_protocol::event::TurnFailed;
@@ -84,15 +84,13 @@ impl AgentDialect for Claude {
             content_blocks: true,
             resume: true,
             configure: true,
-            process_per_turn: false,
             folds_prompts: true,
-            forgets_failures: false,
             structured_output: true,
             changed_input: true,
-            resumes_next_minute: false,
             shares_session_id: true,
             permission_updates: true,
             own_answer_form: true,
+            ..Capabilities::default()
         }
     }
 

@@ -32,7 +32,7 @@ pub(super) fn check_prompt_tool(agent: &str, config: &SessionConfig) -> Result<(
         "{PROMPT_TOOL} in nativeArgs together with rules or a mode: agentwire then answers \
          permission requests itself"
     );
-    Err(GatewayError::unsupported(agent, &what))
+    Err(GatewayError::unsupported(agent, what))
 }
 
 const HOOKS: &str = "Claude would run calls without showing them to agentwire first";
@@ -43,23 +43,17 @@ pub(super) const REFUSED_OPTIONS: RefusedOptions = RefusedOptions {
     agent: "claude",
     parser: ArgumentParser::Exact,
     arguments: &[
-        RefusedOption {
-            names: &["--permission-mode", "--inherit-permission-mode"],
-            settings: &[],
-            instead: "give the option permissionMode",
-        },
-        RefusedOption {
-            names: &["--dangerously-skip-permissions"],
-            settings: &[],
-            instead: "give the option permissionMode bypassPermissions",
-        },
-        RefusedOption {
-            names: &["--allowedTools", "--allowed-tools"],
-            settings: &[],
-            instead: "give the option allowedTools",
-        },
-        RefusedOption {
-            names: &[
+        RefusedOption::any(
+            &["--permission-mode", "--inherit-permission-mode"],
+            "give the option permissionMode",
+        ),
+        RefusedOption::any(
+            &["--dangerously-skip-permissions"],
+            "give the option permissionMode bypassPermissions",
+        ),
+        RefusedOption::any(&["--allowedTools", "--allowed-tools"], "give the option allowedTools"),
+        RefusedOption::any(
+            &[
                 "--input-format",
                 "--output-format",
                 // Sends the session to an address.
@@ -86,35 +80,25 @@ pub(super) const REFUSED_OPTIONS: RefusedOptions = RefusedOptions {
                 "--agent-id",
                 "--lead-verify-key",
             ],
-            settings: &[],
-            instead: WIRE,
-        },
+            WIRE,
+        ),
         // The second starts a turn before it knows the hook.
-        RefusedOption { names: &["--bare", "--reply-on-resume"], settings: &[], instead: HOOKS },
+        RefusedOption::any(&["--bare", "--reply-on-resume"], HOOKS),
         // The trust answer for the project's files decides this.
-        RefusedOption {
-            names: &["--setting-sources"],
-            settings: &[],
-            instead: "give the option settingSources",
-        },
+        RefusedOption::any(&["--setting-sources"], "give the option settingSources"),
         // Nobody has checked what these point to.
-        RefusedOption {
-            names: &["--project-config-root", "--deep-link-cwd-b64"],
-            settings: &[],
-            instead: PLACE,
-        },
+        RefusedOption::any(&["--project-config-root", "--deep-link-cwd-b64"], PLACE),
     ],
     variables: &[
-        RefusedOption {
-            names: &[
+        RefusedOption::any(
+            &[
                 // Set by `--bare`.
                 "CLAUDE_CODE_SIMPLE",
                 "CLAUDE_CODE_EVEN_MORE_DANGEROUSLY_SKIP_PERMISSIONS",
             ],
-            settings: &[],
-            instead: HOOKS,
-        },
+            HOOKS,
+        ),
         // Set by `--sdk-url`.
-        RefusedOption { names: &["CLAUDE_CODE_REMOTE_SDK_URL"], settings: &[], instead: WIRE },
+        RefusedOption::any(&["CLAUDE_CODE_REMOTE_SDK_URL"], WIRE),
     ],
 };

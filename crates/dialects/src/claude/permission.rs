@@ -18,7 +18,6 @@ pub(crate) const QUESTIONS: &str = "AskUserQuestion";
 pub(crate) struct Updates {
     /// Calls like this one are allowed from now on.
     pub(crate) remember: bool,
-    /// The new mode.
     pub(crate) mode: Option<String>,
 }
 

@@ -256,7 +256,7 @@ impl Renderer {
                 };
                 self.piece(agent, &piece, writer);
             }
-            EventKind::ToolStarted(tool) => self.tool_started(agent, tool, writer),
+            EventKind::ToolStarted(tool) => self.call(OpenCall::started(agent, tool), writer),
             EventKind::ToolProgress(progress) => self.tool_progress(progress),
             EventKind::ToolCompleted(completed) => self.tool_completed(completed, writer),
             EventKind::ToolFailed(failed) => self.tool_failed(failed, writer),
@@ -372,8 +372,7 @@ impl Renderer {
         }
         let uuid = writer.uuid();
         let session_id = writer.session_id;
-        let r#type = "rate_limit_event";
-        writer.frame(&RateLimit { r#type, rate_limit_info: limits, uuid, session_id });
+        writer.frame(&RateLimit { rate_limit_info: limits, uuid, session_id });
     }
 }
 
@@ -396,7 +395,6 @@ fn is_preparing(kind: &EventKind<'_>) -> bool {
     }
 }
 
-/// The mode that an event reports.
 fn told_mode<'e>(kind: &'e EventKind<'_>) -> Option<&'e Text<'e>> {
     match kind {
         EventKind::StatusChanged(change) if change.status == Status::Mode => {
@@ -410,7 +408,7 @@ fn told_mode<'e>(kind: &'e EventKind<'_>) -> Option<&'e Text<'e>> {
 fn system<T: Serialize>(subtype: &'static str, fields: T, writer: &mut MessageWriter<'_>) {
     let uuid = writer.uuid();
     let session_id = writer.session_id;
-    writer.frame(&System { r#type: "system", subtype, fields, session_id, uuid });
+    writer.frame(&System { subtype, fields, session_id, uuid });
 }
 
 /// A `system` message about an event that is rendered in no other way.

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use agentwire_protocol::event::{FileChangeType, FileChanged, ToolKind};
-use agentwire_protocol::{Json, Text};
+use agentwire_protocol::{Json, Text, shell};
 use serde_json::Value;
 
 use super::render::files;
@@ -135,17 +135,7 @@ fn more(kind: ToolKind, fields: &Fields, title: Option<&str>) -> Fields {
         ToolKind::Read if !has(fields, "file_path") => {
             more.extend(only_path(fields).as_deref().map(path));
         }
-        ToolKind::Read
-        | ToolKind::Search
-        | ToolKind::Fetch
-        | ToolKind::Agent
-        | ToolKind::Question
-        | ToolKind::Think
-        | ToolKind::Delete
-        | ToolKind::Move
-        | ToolKind::Mcp
-        | ToolKind::SwitchMode
-        | ToolKind::Other => {}
+        _ => {}
     }
     more
 }
@@ -154,12 +144,11 @@ fn path(path: &str) -> (String, Json<'static>) {
     ("file_path".to_owned(), Json::of(&path))
 }
 
-/// A word, quoted for a shell.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
     match !word.is_empty() && word.chars().all(is_plain) {
         true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
+        false => shell::quoted(word),
     }
 }
 
@@ -182,18 +171,15 @@ fn only_change(fields: &Fields) -> Option<Json<'static>> {
     }
     let diff = Text::from(change.get("diff")?.as_str()?);
     let is_new = change_kind(change)? == "add";
+    let change_type = match change_kind(change)? {
+        "add" => FileChangeType::Created,
+        "delete" => FileChangeType::Deleted,
+        _ => FileChangeType::Modified,
+    };
     let changed = FileChanged {
-        file_path: Text::from(change.get("path")?.as_str()?),
-        change_type: match change_kind(change)? {
-            "add" => FileChangeType::Created,
-            "delete" => FileChangeType::Deleted,
-            _ => FileChangeType::Modified,
-        },
         diff: (!is_new).then(|| diff.clone()),
-        before: None,
         after: is_new.then_some(diff),
-        moved_to: None,
-        tool_id: None,
+        ..FileChanged::new(change.get("path")?.as_str()?, change_type)
     };
     match files::edits(&changed).as_mut_slice() {
         [edit] => Some(std::mem::replace(&mut edit.input, Json::EMPTY)),

@@ -35,6 +35,7 @@ use threads::Threads;
 use tools::ToolState;
 
 /// The state of one session, across all its processes.
+#[derive(Default)]
 pub(super) struct Translator {
     driver: Driver,
     config: SessionConfig,
@@ -73,19 +74,8 @@ impl Translator {
             first_model: setup.config.model.clone(),
             resume: setup.resume.clone(),
             fork: setup.fork,
-            ledger: Ledger::default(),
-            seen: RecentIds::default(),
-            judged: RecentIds::default(),
-            blocks: Blocks::default(),
-            threads: Threads::default(),
             exec: Exec::new(setup.resume.is_some() && !setup.recording),
-            wire: AppServer::default(),
-            planning: PlanMode::default(),
-            prompted: None,
-            answer: None,
-            last_error: None,
-            ending: None,
-            stopping: false,
+            ..Self::default()
         }
     }
 }

@@ -1,11 +1,12 @@
 //! How Codex is started: the arguments of both programs, and the parameters that open a thread.
 
+use agentwire_protocol::id::is_uuid;
 use agentwire_protocol::session::SystemPrompt;
-use agentwire_protocol::{ErrorCode, GatewayError, SessionConfig};
+use agentwire_protocol::{GatewayError, SessionConfig};
 use serde_json::{Map, Value, json};
 
 use super::{Driver, mcp, policy, project, rules};
-use crate::agent::{ArgPart, Launch, Start, Stdin, has_native_options, own_prompt, refuse};
+use crate::agent::{ArgPart, Launch, Start, Stdin, own_prompt, refuse, refuse_claude_options};
 use crate::images;
 
 /// `codex app-server`. The session's settings are sent on stdin, where no other process of the machine can
@@ -68,7 +69,7 @@ pub(super) fn exec(start: &Start<'_>) -> Result<Launch, GatewayError> {
         // Codex treats anything but an id as a name, and an unknown name opens a new thread.
         if !is_uuid(thread) {
             let message = format!("`{thread}` is not the id of a codex thread");
-            return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
+            return Err(GatewayError::invalid(message));
         }
         launch.words(&[if start.fork { "fork" } else { "resume" }, thread]);
     }
@@ -135,20 +136,8 @@ pub(super) fn unwanted(config: &SessionConfig) -> &'static [&'static str] {
 }
 
 fn check(driver: Driver, config: &SessionConfig) -> Result<(), GatewayError> {
-    refuse(
-        driver.name(),
-        &[
-            ("maxThinkingTokens", config.max_thinking_tokens.is_some()),
-            ("enableFileCheckpointing", config.enable_file_checkpointing == Some(true)),
-            ("agents", config.agents.is_some()),
-            ("sandbox (use sandboxMode)", config.sandbox.is_some()),
-            ("settingSources", config.setting_sources.is_some()),
-            ("betas", config.betas.is_some()),
-            ("fallbackModel", config.fallback_model.is_some()),
-            ("nativeArgs", config.native_args.is_some()),
-            ("nativeOptions", has_native_options(config)),
-        ],
-    )
+    refuse(driver.name(), &[("sandbox (use sandboxMode)", config.sandbox.is_some())])?;
+    refuse_claude_options(driver.name(), config)
 }
 
 /// A value as TOML. JSON strings are TOML strings, except for one character.
@@ -166,12 +155,4 @@ pub(super) fn toml(value: &Value) -> String {
         Value::String(text) => string(text),
         Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
     }
-}
-
-fn is_uuid(text: &str) -> bool {
-    text.len() == 36
-        && text.bytes().enumerate().all(|(at, byte)| match at {
-            8 | 13 | 18 | 23 => byte == b'-',
-            _ => byte.is_ascii_hexdigit(),
-        })
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use agentwire_protocol::session::McpServer;
+use agentwire_protocol::shell::quoted;
 use agentwire_protocol::{GatewayError, SessionConfig};
 use serde_json::{Value, json};
 
@@ -55,7 +56,7 @@ pub(super) fn exec(config: &SessionConfig, launch: &mut Launch) -> Result<(), Ga
                     "the MCP server {name}, whose URL has a password or a query that would be visible \
                      on its command line; use the driver app-server"
                 );
-                return Err(GatewayError::unsupported(Driver::Exec.name(), &what));
+                return Err(Driver::Exec.unsupported(what));
             }
             Endpoint::Address(url) => {
                 let mut named = BTreeMap::new();
@@ -79,25 +80,21 @@ fn reach<'c>(
     name: &str,
     server: &'c McpServer,
 ) -> Result<Endpoint<'c>, GatewayError> {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-    if name.is_empty() || !name.bytes().all(plain) {
-        let what = format!("an MCP server named `{name}`");
-        return Err(GatewayError::unsupported(driver.name(), &what));
+    if !rules::is_plain(name) {
+        return Err(driver.unsupported(format!("an MCP server named `{name}`")));
     }
     match (server.kind.as_deref(), &server.command, &server.url) {
         (None | Some("stdio"), Some(command), _) => Ok(Endpoint::Command(command)),
         (Some("http"), _, Some(url)) => Ok(Endpoint::Address(url)),
         (kind, _, _) => {
             let kind = kind.unwrap_or("stdio");
-            let what = format!("the MCP server {name} of type {kind} as configured");
-            Err(GatewayError::unsupported(driver.name(), &what))
+            Err(driver.unsupported(format!("the MCP server {name} of type {kind} as configured")))
         }
     }
 }
 
 /// A shell script that replaces itself with the server.
 fn script(name: &str, command: &str, server: &McpServer) -> Result<String, GatewayError> {
-    let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
     let mut script = String::new();
     for (variable, value) in &server.env {
         let plain = |(at, byte): (usize, u8)| {
@@ -105,7 +102,7 @@ fn script(name: &str, command: &str, server: &McpServer) -> Result<String, Gatew
         };
         if variable.is_empty() || !variable.bytes().enumerate().all(plain) {
             let what = format!("the variable `{variable}` of the MCP server {name}");
-            return Err(GatewayError::unsupported(Driver::Exec.name(), &what));
+            return Err(Driver::Exec.unsupported(what));
         }
         script += &format!("export {variable}={}\n", quoted(value));
     }

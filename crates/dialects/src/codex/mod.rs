@@ -21,6 +21,8 @@ mod rules;
 
 pub use program::PROGRAM;
 
+use std::fmt::Display;
+
 use agentwire_protocol::event::TurnFailed;
 use agentwire_protocol::{AgentType, GatewayError, SessionConfig};
 
@@ -44,8 +46,9 @@ pub const CODEX_EXEC: Codex = Codex(Driver::Exec);
 
 pub struct Codex(Driver);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Driver {
+    #[default]
     AppServer,
     Exec,
 }
@@ -57,6 +60,10 @@ impl Driver {
             Self::AppServer => "codex",
             Self::Exec => "codex with exec",
         }
+    }
+
+    fn unsupported(self, what: impl Display) -> GatewayError {
+        GatewayError::unsupported(self.name(), what)
     }
 }
 

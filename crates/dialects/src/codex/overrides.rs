@@ -12,8 +12,8 @@ pub(super) const REFUSED_OPTIONS: RefusedOptions = RefusedOptions {
     agent: "codex",
     parser: ArgumentParser::Clusters { with_value: "acimopsC" },
     arguments: &[
-        RefusedOption {
-            names: &[
+        RefusedOption::any(
+            &[
                 "--dangerously-bypass-approvals-and-sandbox",
                 "--yolo",
                 "--full-auto",
@@ -25,9 +25,8 @@ pub(super) const REFUSED_OPTIONS: RefusedOptions = RefusedOptions {
                 "--sandbox",
                 "-s",
             ],
-            settings: &[],
-            instead: MODE,
-        },
+            MODE,
+        ),
         RefusedOption {
             names: &["--config", "-c"],
             settings: &[
@@ -42,26 +41,13 @@ pub(super) const REFUSED_OPTIONS: RefusedOptions = RefusedOptions {
             ],
             instead: MODE,
         },
-        RefusedOption {
-            names: &["--profile", "-p"],
-            settings: &[],
-            instead: "a profile can set other approval policies; put its settings into config.toml",
-        },
-        RefusedOption {
-            names: &["--dangerously-bypass-hook-trust"],
-            settings: &[],
-            instead: "use the option trust",
-        },
-        RefusedOption {
-            names: &["--cd", "-C"],
-            settings: &[],
-            instead: "use the option workingDirectory",
-        },
-        RefusedOption {
-            names: &["--listen", "--remote", "--json", "--experimental-json"],
-            settings: &[],
-            instead: WIRE,
-        },
+        RefusedOption::any(
+            &["--profile", "-p"],
+            "a profile can set other approval policies; put its settings into config.toml",
+        ),
+        RefusedOption::any(&["--dangerously-bypass-hook-trust"], "use the option trust"),
+        RefusedOption::any(&["--cd", "-C"], "use the option workingDirectory"),
+        RefusedOption::any(&["--listen", "--remote", "--json", "--experimental-json"], WIRE),
     ],
     variables: &[],
 };

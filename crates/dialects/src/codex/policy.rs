@@ -61,8 +61,7 @@ pub(super) fn mode(
         Some("on-request" | "never") => return Ok(Sandbox::WorkspaceWrite),
         Some("plan") if driver == Driver::AppServer => return Ok(Sandbox::ReadOnly),
         Some(other) => {
-            let what = format!("permissionMode {other}");
-            return Err(GatewayError::unsupported(driver.name(), &what));
+            return Err(driver.unsupported(format!("permissionMode {other}")));
         }
     };
     Ok(match (approval, driver) {

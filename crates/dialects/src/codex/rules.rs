@@ -26,7 +26,6 @@ enum RuleSubject<'r> {
     Inner(&'static str),
     /// An MCP server, or one tool of it.
     Mcp(&'r str),
-    /// Nothing that Codex has.
     Nothing,
 }
 
@@ -76,10 +75,8 @@ pub(super) fn enforce(
     let mut overrides = BTreeMap::new();
     let mut put = |key: &str, value: Value| drop(overrides.insert(key.to_owned(), value));
     for rule in config.blocked_tools.iter().flatten() {
-        let refused = |why: &str| {
-            let what = format!("the rule {rule} in blockedTools: {why}");
-            Err(GatewayError::unsupported(driver.name(), &what))
-        };
+        let refused =
+            |why: &str| Err(driver.unsupported(format!("the rule {rule} in blockedTools: {why}")));
         match (RuleSubject::of(rule), driver) {
             (RuleSubject::Web, _) => put("web_search", json!("disabled")),
             (RuleSubject::Reading, Driver::Exec) => {
@@ -136,15 +133,7 @@ pub(super) fn of_server(
     let rules =
         config.blocked_tools.iter().flatten().filter_map(|rule| match RuleSubject::of(rule) {
             RuleSubject::Mcp(rest) => of_session(config, rest).filter(|(own, _)| *own == server),
-            RuleSubject::Web
-            | RuleSubject::Reading
-            | RuleSubject::Images
-            | RuleSubject::Agents
-            | RuleSubject::Plan
-            | RuleSubject::Work
-            | RuleSubject::Resources
-            | RuleSubject::Inner(_)
-            | RuleSubject::Nothing => None,
+            _ => None,
         });
     let (mut fields, mut tools) = (Map::new(), Vec::new());
     for (_, tool) in rules {
@@ -169,7 +158,7 @@ fn of_session<'c>(config: &'c SessionConfig, rest: &'c str) -> Option<(&'c str, 
     })
 }
 
-fn is_plain(name: &str) -> bool {
+pub(super) fn is_plain(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     !name.is_empty() && name.bytes().all(plain)
 }

@@ -11,7 +11,6 @@ pub enum TouchSource {
     Nothing,
     /// Not known, or not reliable.
     Unclear,
-    /// The path is in this field.
     Path(&'static str),
     /// The path is in this field; without it, the working directory.
     PathOrHere(&'static str),
@@ -21,7 +20,6 @@ pub enum TouchSource {
     Changes(&'static str),
     /// The shell text or the words of a command are in this field.
     Command(&'static str),
-    /// The address is in this field.
     Address(&'static str),
     /// The fields are not fixed: every path that the input names.
     Guess,

@@ -11,17 +11,17 @@ use agentwire_protocol::event::{
     TextChunk, ToolCompleted, ToolFailed, ToolFailure, ToolStarted, TurnCompleted, TurnFailed,
     TurnFailure, TurnOrigin,
 };
-use agentwire_protocol::{Call, Command, ErrorCode, GatewayError, Json, MAIN_AGENT, Prompt, Text};
+use agentwire_protocol::{Call, Command, GatewayError, Json, MAIN_AGENT, Prompt, Text};
 
 pub(crate) use self::stats::api_error;
 use self::stats::{models, usage};
-use self::tools::{Called, changed, edit, ended, not_run, plan, spawned};
+use self::tools::{Called, changed, edit, not_run, plan, spawned};
 pub(crate) use self::tools::{SPAWN, tool_kind};
 use super::launch::approval_mode;
 use super::wire::{
     Content, Error, Failure, Init, Message, Outcome, Stats, ToolCall, ToolResult, ToolUse,
 };
-use crate::agent::{AgentTranslator, Exit, Setup, report_change};
+use crate::agent::{AgentTranslator, Exit, Setup, refused_command, report_change};
 use crate::images;
 use crate::json::Value;
 use crate::ledger::{Ledger, TurnInput, completed_turn, failed_turn};
@@ -133,20 +133,11 @@ impl AgentTranslator for Translator {
             Command::Configure(_) => {
                 return Err(GatewayError::unsupported(NAME, "maxThinkingTokens"));
             }
-            Command::Settle(answer) => {
-                let message =
-                    format!("{NAME} never asks, so there is no request {}", answer.request_id);
-                return Err(GatewayError::new(ErrorCode::RequestNotFound, message));
-            }
-            Command::Query { method, .. } => {
-                return Err(GatewayError::unsupported(NAME, &format!("the query {method}")));
-            }
-            Command::Rewind { .. } | Command::Start(_) | Command::Attach { .. } => {
-                return Err(GatewayError::unsupported(
-                    NAME,
-                    &format!("the command {}", command.name()),
-                ));
-            }
+            Command::Settle(_)
+            | Command::Query { .. }
+            | Command::Rewind { .. }
+            | Command::Start(_)
+            | Command::Attach { .. } => return Err(refused_command(NAME, command)),
         }
         out.reply(call, Ok(Json::EMPTY));
         Ok(())
@@ -237,14 +228,11 @@ impl Translator {
         }
         let spawned = (name == *SPAWN).then(|| spawned(arguments));
         let called = Called { edit, spawns: spawned.is_some() };
-        self.ledger.open_tool(id, &Agent::main(), called);
+        self.ledger.tools.open(id, &Agent::main(), called);
+        let kind = tool_kind(&name.decode());
         out.emit(ToolStarted {
-            tool_id: Text::from(id),
-            kind: tool_kind(&name.decode()),
-            tool_name: name,
             arguments: arguments.filter(|arguments| arguments.is_object()).map(Value::json),
-            title: None,
-            server: None,
+            ..ToolStarted::new(id, name, kind)
         });
         if let Some(plan) = plan {
             out.emit(plan);
@@ -256,7 +244,7 @@ impl Translator {
 
     fn tool_result(&mut self, result: ToolResult<'_>, out: &mut Out<'_>) {
         let Some(id) = result.tool_id else { return };
-        let Some(tool) = self.ledger.close_tool(&id) else { return };
+        let Some(tool) = self.ledger.tools.close(&id) else { return };
         let failure = result.error.unwrap_or_default();
         let tool_id = Text::from(&*id);
         let reason = failure.kind.as_ref().and_then(|kind| not_run(&kind.decode()));
@@ -267,7 +255,8 @@ impl Translator {
                 _ => AgentOutcome::Completed,
             };
             let text = result.output.as_ref().and_then(|output| output.read::<String>().ok());
-            let finished = AgentFinished { result: text.map(Text::from), ..ended(outcome) };
+            let finished =
+                AgentFinished { result: text.map(Text::from), ..AgentFinished::new(outcome) };
             out.emit_as(&Agent::sub(&*id, MAIN_AGENT), finished);
         }
         match (result.status.as_deref(), reason) {
@@ -284,13 +273,9 @@ impl Translator {
                 let success = status != Some("error");
                 let output = result.output.clone();
                 out.emit(ToolCompleted {
-                    tool_id: tool_id.clone(),
-                    success,
                     result: result.output,
                     error: if success { None } else { failure.message.or(failure.kind) },
-                    exit_code: None,
-                    duration_ms: None,
-                    structured: None,
+                    ..ToolCompleted::new(tool_id.clone(), success)
                 });
                 if let Some(edit) = tool.memo.edit.filter(|_| success) {
                     let output = output.and_then(|output| output.read::<String>().ok());
@@ -347,9 +332,12 @@ impl Translator {
 
     /// Ends the subagents of a turn that has ended.
     fn end_agents(&mut self, out: &mut Out<'_>) {
-        let calls = self.ledger.tools().filter(|call| call.memo.spawns);
+        let calls = self.ledger.tools.iter().filter(|call| call.memo.spawns);
         for call in calls {
-            out.emit_as(&Agent::sub(&*call.id, MAIN_AGENT), ended(AgentOutcome::Cancelled));
+            out.emit_as(
+                &Agent::sub(&*call.id, MAIN_AGENT),
+                AgentFinished::new(AgentOutcome::Cancelled),
+            );
         }
     }
 
@@ -420,9 +408,7 @@ impl Translator {
         );
         out.end(SessionEndReason::Failed, Some(error));
     }
-}
 
-impl Translator {
     /// Fails the prompt of a process that ended before it reported anything about it.
     fn fail_unstarted(&mut self, exit: Exit, out: &mut Out<'_>) {
         if std::mem::replace(&mut self.has_begun, true) {

@@ -1,8 +1,8 @@
 //! How `gemini -o stream-json` is started.
 
-use agentwire_protocol::{ApprovalMode, GatewayError, SandboxMode};
+use agentwire_protocol::{ApprovalMode, GatewayError, SandboxMode, SessionConfig};
 
-use crate::agent::{ArgPart, Launch, Start, Stdin, further_prompt, has_native_options, refuse};
+use crate::agent::{ArgPart, Launch, Start, Stdin, further_prompt, refuse, refuse_claude_options};
 use crate::images;
 
 const NAME: &str = "gemini with stream-json";
@@ -19,20 +19,13 @@ pub(super) fn launch(start: &Start<'_>) -> Result<Launch, GatewayError> {
                 config.sandbox_mode == Some(SandboxMode::ReadOnly),
             ),
             ("systemPrompt with append (the driver acp does)", further_prompt(config).is_some()),
-            ("maxThinkingTokens", config.max_thinking_tokens.is_some()),
-            ("enableFileCheckpointing", config.enable_file_checkpointing == Some(true)),
             ("mcpServers (the driver acp does)", config.mcp_servers.is_some()),
-            ("agents", config.agents.is_some()),
             ("sandbox", config.sandbox.is_some()),
-            ("settingSources", config.setting_sources.is_some()),
-            ("betas", config.betas.is_some()),
             ("outputFormat", config.output_format.is_some()),
-            ("fallbackModel", config.fallback_model.is_some()),
-            ("nativeArgs", config.native_args.is_some()),
-            ("nativeOptions", has_native_options(config)),
             ("fork", start.fork),
         ],
     )?;
+    refuse_claude_options(NAME, config)?;
     let mut launch = Launch::new("gemini", config);
     launch.words(&["--output-format=stream-json"]);
     super::project::trust(config.trust, &mut launch);
@@ -41,22 +34,12 @@ pub(super) fn launch(start: &Start<'_>) -> Result<Launch, GatewayError> {
         "--approval-mode",
         approval_mode(config.permission_mode.as_deref(), config.approval_mode)?,
     );
-    if let Some(model) = &config.model {
-        launch.option("--model", model);
-    }
-    if config.sandbox_mode == Some(SandboxMode::WorkspaceWrite) {
-        launch.words(&["--sandbox"]);
-    }
-    for directory in config.additional_directories.iter().flatten() {
-        launch.option("--include-directories", directory);
-    }
+    choices(config, &mut launch);
     match (start.resume, start.native_session_id) {
         (Some(id), _) => launch.option("--resume", id),
         (None, Some(id)) => launch.option("--session-id", id),
         (None, None) => &mut launch,
     };
-    // Gemini's launcher swallows signals; a single process does not.
-    launch.env.entry("GEMINI_CLI_NO_RELAUNCH".to_owned()).or_insert_with(|| "1".to_owned());
     launch.stdin = start.prompt.map_or(Stdin::Empty, |prompt| Stdin::Text(prompt.text.clone()));
     // A prompt may name files of the workspace; this one is appended to what arrives on stdin.
     let images = images::add(start.prompt, &mut launch)?;
@@ -71,6 +54,21 @@ pub(super) fn launch(start: &Start<'_>) -> Result<Launch, GatewayError> {
     Ok(launch)
 }
 
+/// The options that both drivers pass on in the same way.
+pub(super) fn choices(config: &SessionConfig, launch: &mut Launch) {
+    if let Some(model) = &config.model {
+        launch.option("--model", model);
+    }
+    if config.sandbox_mode == Some(SandboxMode::WorkspaceWrite) {
+        launch.words(&["--sandbox"]);
+    }
+    for directory in config.additional_directories.iter().flatten() {
+        launch.option("--include-directories", directory);
+    }
+    // Gemini's launcher swallows signals; a single process does not.
+    launch.env.entry("GEMINI_CLI_NO_RELAUNCH".to_owned()).or_insert_with(|| "1".to_owned());
+}
+
 /// Refuses rules by name: this wire never asks, so the gateway cannot apply them.
 fn unenforceable(list: &str, rules: Option<&[String]>) -> Result<(), GatewayError> {
     match rules.and_then(<[String]>::first) {
@@ -80,7 +78,7 @@ fn unenforceable(list: &str, rules: Option<&[String]>) -> Result<(), GatewayErro
                 "the rule {rule} in {list}: `gemini -p` never asks, so no rule can be applied; use \
                  the driver acp"
             );
-            Err(GatewayError::unsupported(NAME, &what))
+            Err(GatewayError::unsupported(NAME, what))
         }
     }
 }

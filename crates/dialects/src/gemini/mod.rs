@@ -65,7 +65,6 @@ impl AgentDialect for Gemini {
             images: true,
             resume: true,
             process_per_turn: true,
-            folds_prompts: false,
             forgets_failures: true,
             ..Capabilities::default()
         }

@@ -1,7 +1,8 @@
 //! Gemini over ACP, its default driver: how it is started, and its quirks. The wire is in `acp`.
 
-use agentwire_protocol::{AgentType, GatewayError, SandboxMode, SessionConfig};
+use agentwire_protocol::{AgentType, GatewayError, SessionConfig};
 
+use super::launch::choices;
 use super::{describe, overrides, project, rules};
 use crate::acp::{Acp, AgentQuirks, gateway_mode};
 use crate::agent::{ArgPart, Launch};
@@ -40,17 +41,7 @@ fn launch(config: &SessionConfig) -> Result<Launch, GatewayError> {
     let blocked = config.blocked_tools.as_deref().unwrap_or_default();
     launch.file(rules::FILE, rules::file(blocked));
     launch.option_of("--policy", [ArgPart::File(rules::FILE.to_owned())]);
-    if let Some(model) = &config.model {
-        launch.option("--model", model);
-    }
-    if config.sandbox_mode == Some(SandboxMode::WorkspaceWrite) {
-        launch.words(&["--sandbox"]);
-    }
-    for directory in config.additional_directories.iter().flatten() {
-        launch.option("--include-directories", directory);
-    }
-    // Gemini's launcher swallows signals; a single process does not.
-    launch.env.entry("GEMINI_CLI_NO_RELAUNCH".to_owned()).or_insert_with(|| "1".to_owned());
+    choices(config, &mut launch);
     Ok(launch)
 }
 

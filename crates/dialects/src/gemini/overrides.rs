@@ -12,8 +12,8 @@ pub(crate) const REFUSED_OPTIONS: RefusedOptions = RefusedOptions {
     agent: "gemini",
     parser: ArgumentParser::Loose,
     arguments: &[
-        RefusedOption {
-            names: &[
+        RefusedOption::any(
+            &[
                 "--yolo",
                 "-y",
                 "--approval-mode",
@@ -23,11 +23,10 @@ pub(crate) const REFUSED_OPTIONS: RefusedOptions = RefusedOptions {
                 "--extensions",
                 "-e",
             ],
-            settings: &[],
-            instead: MODE,
-        },
-        RefusedOption {
-            names: &[
+            MODE,
+        ),
+        RefusedOption::any(
+            &[
                 "--acp",
                 "--experimental-acp",
                 "--prompt",
@@ -37,22 +36,19 @@ pub(crate) const REFUSED_OPTIONS: RefusedOptions = RefusedOptions {
                 "--output-format",
                 "-o",
             ],
-            settings: &[],
-            instead: WIRE,
-        },
-        RefusedOption { names: &["--skip-trust"], settings: &[], instead: TRUST },
+            WIRE,
+        ),
+        RefusedOption::any(&["--skip-trust"], TRUST),
     ],
     variables: &[
-        RefusedOption {
-            names: &["GEMINI_CLI_SYSTEM_SETTINGS_PATH", "GEMINI_CLI_SYSTEM_DEFAULTS_PATH"],
-            settings: &[],
-            instead: MACHINE_WIDE,
-        },
-        RefusedOption {
-            names: &["GEMINI_CLI_TRUST_WORKSPACE", "GEMINI_CLI_TRUSTED_FOLDERS_PATH"],
-            settings: &[],
-            instead: TRUST,
-        },
+        RefusedOption::any(
+            &["GEMINI_CLI_SYSTEM_SETTINGS_PATH", "GEMINI_CLI_SYSTEM_DEFAULTS_PATH"],
+            MACHINE_WIDE,
+        ),
+        RefusedOption::any(
+            &["GEMINI_CLI_TRUST_WORKSPACE", "GEMINI_CLI_TRUSTED_FOLDERS_PATH"],
+            TRUST,
+        ),
     ],
 };
 

@@ -1,7 +1,7 @@
 //! Converts between Claude's camel case and the backend's snake case. Only the protocol's own names are
 //! converted; a tool's fields keep their names.
 
-use agentwire_protocol::{ErrorCode, GatewayError, Json};
+use agentwire_protocol::{GatewayError, Json};
 
 use super::{Object, read_object};
 use crate::permission_updates;
@@ -53,7 +53,7 @@ pub(crate) fn put(
     if fields.contains_key(&name) {
         let message =
             format!("{name} is given twice, in snake case and in camel case; give it once");
-        return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
+        return Err(GatewayError::invalid(message));
     }
     fields.insert(name, value);
     Ok(())
@@ -72,6 +72,17 @@ pub(crate) fn camel(name: &str) -> String {
         camel.push_str(letters.as_str());
     }
     camel
+}
+
+pub(crate) fn snake(name: &str) -> String {
+    let mut snake = String::new();
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() {
+            snake.push('_');
+        }
+        snake.push(letter.to_ascii_lowercase());
+    }
+    snake
 }
 
 #[cfg(test)]

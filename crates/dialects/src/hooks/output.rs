@@ -1,7 +1,7 @@
 //! A hook's output, parsed.
 
 use agentwire_protocol::command::Behavior;
-use agentwire_protocol::{ErrorCode, GatewayError, Json};
+use agentwire_protocol::{GatewayError, Json};
 use serde::Deserialize;
 
 use super::Object;
@@ -19,7 +19,6 @@ pub struct Output {
     /// The old form of a decision.
     pub decision: Option<Block>,
     pub reason: Option<String>,
-    /// A message for the user.
     pub system_message: Option<String>,
     /// Fields that only its event has.
     #[serde(rename = "hookSpecificOutput", deserialize_with = "object")]
@@ -88,16 +87,13 @@ impl From<Block> for Permission {
 pub struct Decision {
     pub behavior: Behavior,
     /// What the agent sees of a denial.
-    #[serde(default)]
     pub message: Option<String>,
     /// The input that the tool runs with.
     #[serde(default, deserialize_with = "input")]
     pub updated_input: Option<Json<'static>>,
     /// Rules to add.
-    #[serde(default)]
     pub updated_permissions: Option<Vec<PermissionUpdate>>,
     /// A denial also ends the turn.
-    #[serde(default)]
     pub interrupt: Option<bool>,
 }
 
@@ -106,26 +102,28 @@ impl Output {
     /// count as no opinion.
     pub fn read(output: &Json<'_>) -> Result<Self, GatewayError> {
         output.read().map_err(|error| {
-            let message = format!("failed to read the hook's output: {error}");
-            GatewayError::new(ErrorCode::InvalidMessage, message)
+            GatewayError::invalid(format!("failed to read the hook's output: {error}"))
         })
     }
 
-    /// What it decides about a tool call. The event's own field takes precedence over the old form.
-    pub fn decides(&self) -> Option<Permission> {
+    /// Its decision about a tool call, in every form that it has. The event's own field takes precedence
+    /// over the old form.
+    fn decisions(&self) -> impl Iterator<Item = Permission> {
         let specific = self.specific.as_ref();
-        let decided = || Some(specific?.decision.as_ref()?.behavior.into());
-        let old = || self.decision.map(Permission::from);
-        specific.and_then(|specific| specific.permission_decision).or_else(decided).or_else(old)
+        let own = specific.and_then(|specific| specific.permission_decision);
+        let answered = specific.and_then(|specific| Some(specific.decision.as_ref()?.behavior));
+        let old = self.decision.map(Permission::from);
+        own.into_iter().chain(answered.map(Permission::from)).chain(old)
+    }
+
+    /// What it decides about a tool call.
+    pub fn decides(&self) -> Option<Permission> {
+        self.decisions().next()
     }
 
     /// Whether any form of its decision allows: agents differ in which one they read.
     pub fn may_allow(&self) -> bool {
-        let specific = self.specific.as_ref();
-        let decision = specific.and_then(|specific| specific.decision.as_ref());
-        specific.and_then(|specific| specific.permission_decision) == Some(Permission::Allow)
-            || decision.is_some_and(|decision| decision.behavior == Behavior::Allow)
-            || self.decision == Some(Block::Approve)
+        self.decisions().any(|decision| decision == Permission::Allow)
     }
 
     /// The input that the tool runs with.
@@ -163,12 +161,7 @@ impl Output {
 
     /// Whether any form of its decision denies the tool.
     pub fn denies(&self) -> bool {
-        let specific = self.specific.as_ref();
-        let decided = specific.and_then(|specific| specific.permission_decision);
-        let answered = specific.and_then(|specific| specific.decision.as_ref());
-        decided == Some(Permission::Deny)
-            || self.decision == Some(Block::Block)
-            || answered.is_some_and(|decision| decision.behavior == Behavior::Deny)
+        self.decisions().any(|decision| decision == Permission::Deny)
     }
 
     /// Whether an output in either case can be read.

@@ -18,7 +18,7 @@ use super::requests::AnswerProgress;
 use super::wire::{
     Code, Create, Failure, Input, Message, ModeChange, Permission, SessionOp, error, frame,
 };
-use crate::front::{Front, GatewayCall, GatewayReply, Outbox, WATCHED};
+use crate::front::{Front, GatewayCall, GatewayReply, GatewayResult, Outbox, WATCHED};
 use crate::program;
 
 /// How many sessions a client may have created.
@@ -242,7 +242,7 @@ impl Insights {
             return Err(Failure::new(Code::PermissionModeChangeFailed, text));
         }
         let mode = Mode::read(&change.permission_mode)?;
-        session.renderer.modes().ask(mode);
+        session.renderer.modes.ask(mode);
         let call = out.command(&id, Command::Configure(mode.configure()));
         self.calls.insert(call, PendingCall::Mode(id, mode));
         Ok(())
@@ -250,7 +250,7 @@ impl Insights {
 
     fn permit(&mut self, answer: &Permission, out: &mut Outbox) -> Result<(), Failure> {
         let id = SessionId::from(answer.session_id.as_str());
-        if !self.find(&id)?.renderer.permission(&answer.permission_id) {
+        if !self.find(&id)?.renderer.open_requests.permission(&answer.permission_id) {
             let text = format!("there is no open permission {}", answer.permission_id);
             return Err(Failure::new(Code::PermissionResponseFailed, text));
         }
@@ -345,7 +345,7 @@ impl Insights {
             PendingCall::Interrupt(id) => (Some(id), Code::InterruptFailed),
             PendingCall::Mode(id, mode) => {
                 if let Some(session) = self.sessions.get_mut(&id) {
-                    session.renderer.modes().answered(mode, false);
+                    session.renderer.modes.answered(mode, false);
                 }
                 (Some(id), Code::PermissionModeChangeFailed)
             }
@@ -358,7 +358,7 @@ impl Insights {
                     AnsweredRequest::Nothing => return,
                 };
                 if let Some(session) = self.sessions.get_mut(&id) {
-                    session.renderer.reopen(&request);
+                    session.renderer.open_requests.reopen(&request);
                 }
                 (Some(id), code)
             }
@@ -394,12 +394,7 @@ impl Front for Insights {
         send_error(None, &Failure::invalid(text), out);
     }
 
-    fn on_reply(
-        &mut self,
-        call: Call,
-        reply: Result<GatewayReply, GatewayError>,
-        out: &mut Outbox,
-    ) {
+    fn on_reply(&mut self, call: Call, reply: GatewayResult, out: &mut Outbox) {
         match (self.calls.remove(&call), reply) {
             (
                 Some(PendingCall::Create { prompt, mode }),
@@ -407,7 +402,7 @@ impl Front for Insights {
             ) => {
                 let id = session.id;
                 let mut renderer = Renderer::new(id.as_str(), Some(prompt), self.prices.clone());
-                mode.into_iter().for_each(|mode| renderer.modes().begin(mode));
+                mode.into_iter().for_each(|mode| renderer.modes.begin(mode));
                 let state = Session::new(session.agent_type, renderer, after);
                 out.send(frame("session.created", Created { session_id: &id }).get());
                 let state = self.sessions.entry(id.clone()).or_insert(state);
@@ -423,7 +418,7 @@ impl Front for Insights {
             (Some(PendingCall::Kill(id, _)), Ok(_)) => drop(self.sessions.remove(&id)),
             (Some(PendingCall::Mode(id, mode)), Ok(_)) => {
                 if let Some(session) = self.sessions.get_mut(&id) {
-                    session.renderer.modes().answered(mode, true);
+                    session.renderer.modes.answered(mode, true);
                     session.renderer.mode(mode, &mut |message| out.send(message.get()));
                 }
             }

@@ -3,6 +3,25 @@
 use agentwire_protocol::{Json, SessionId, Text, TokenUsage};
 use serde::Serialize;
 
+use super::wire::frame;
+
+/// The message about one agent of a session.
+pub(super) fn of_agent(
+    kind: &'static str,
+    session_id: &str,
+    agent_id: &str,
+    fields: impl Serialize,
+) -> Json<'static> {
+    #[derive(Serialize)]
+    struct Payload<'p, F> {
+        session_id: &'p str,
+        agent_id: &'p str,
+        #[serde(flatten)]
+        fields: F,
+    }
+    frame(kind, Payload { session_id, agent_id, fields })
+}
+
 #[derive(Serialize)]
 pub(super) struct Created<'p> {
     pub(super) session_id: &'p SessionId,
@@ -10,8 +29,6 @@ pub(super) struct Created<'p> {
 
 #[derive(Serialize)]
 pub(super) struct Spawned<'p> {
-    pub(super) session_id: &'p str,
-    pub(super) agent_id: &'p str,
     pub(super) parent_id: Option<&'p str>,
     pub(super) label: &'p str,
     pub(super) task_description: Option<&'p str>,
@@ -19,16 +36,12 @@ pub(super) struct Spawned<'p> {
 
 #[derive(Serialize)]
 pub(super) struct Output<'p> {
-    pub(super) session_id: &'p str,
-    pub(super) agent_id: &'p str,
     pub(super) content: &'p Text<'p>,
     pub(super) content_type: &'static str,
 }
 
 #[derive(Serialize)]
 pub(super) struct ToolUseMessage<'p> {
-    pub(super) session_id: &'p str,
-    pub(super) agent_id: &'p str,
     pub(super) tool_name: &'p str,
     pub(super) tool_input: &'p Json<'p>,
     pub(super) tool_use_id: &'p str,
@@ -37,8 +50,6 @@ pub(super) struct ToolUseMessage<'p> {
 
 #[derive(Serialize)]
 pub(super) struct ToolResult<'p> {
-    pub(super) session_id: &'p str,
-    pub(super) agent_id: &'p str,
     pub(super) tool_use_id: &'p str,
     pub(super) result: &'p str,
     pub(super) is_error: bool,
@@ -46,8 +57,6 @@ pub(super) struct ToolResult<'p> {
 
 #[derive(Serialize)]
 pub(super) struct Completed<'p> {
-    pub(super) session_id: &'p str,
-    pub(super) agent_id: &'p str,
     pub(super) result: Option<&'p Text<'p>>,
     pub(super) usage: Usage,
 }
@@ -66,9 +75,7 @@ pub(super) enum AgentState {
 }
 
 #[derive(Serialize)]
-pub(super) struct Status<'p> {
-    pub(super) session_id: &'p str,
-    pub(super) agent_id: &'p str,
+pub(super) struct Status {
     pub(super) status: AgentState,
 }
 
@@ -86,8 +93,6 @@ pub(super) struct Mode<'p> {
 
 #[derive(Serialize)]
 pub(super) struct Permission<'p> {
-    pub(super) session_id: &'p str,
-    pub(super) agent_id: &'p str,
     pub(super) permission_id: &'p Text<'p>,
     pub(super) tool_name: &'p str,
     pub(super) tool_input: &'p Json<'p>,
@@ -96,8 +101,6 @@ pub(super) struct Permission<'p> {
 
 #[derive(Serialize)]
 pub(super) struct Question<'p> {
-    pub(super) session_id: &'p str,
-    pub(super) agent_id: &'p str,
     pub(super) question_id: &'p str,
     pub(super) question: &'p Text<'p>,
     pub(super) options: Vec<Choice<'p>>,

@@ -3,6 +3,7 @@
 use agentwire_protocol::{ApprovalMode, Configure, SessionConfig};
 
 use super::wire::Failure;
+use crate::agent::mode_name;
 use crate::claude::render::claude_mode;
 
 /// The permission modes in the specification.
@@ -28,15 +29,6 @@ impl Mode {
     fn heard(word: &str) -> Option<Self> {
         let word = claude_mode(word)?;
         MODES.contains(&word).then_some(Self(word))
-    }
-
-    /// The mode for one of the gateway's.
-    fn of(mode: ApprovalMode) -> Self {
-        Self(match mode {
-            ApprovalMode::Ask | ApprovalMode::AskDangerous => DEFAULT,
-            ApprovalMode::AutoEdit => ACCEPT_EDITS,
-            ApprovalMode::AutoAll => BYPASS,
-        })
     }
 
     pub(super) fn as_str(self) -> &'static str {
@@ -97,7 +89,7 @@ impl Modes {
     /// The agent reports its mode; `ours` is the gateway's mode, if that was requested. Returns the mode to
     /// report to the page: a change that the page asked for is reported by its reply.
     pub(super) fn heard(&mut self, word: &str, ours: Option<ApprovalMode>) -> Option<Mode> {
-        let mode = ours.map(Mode::of).or_else(|| Mode::heard(word))?;
+        let mode = ours.map(|mode| Mode(mode_name(mode))).or_else(|| Mode::heard(word))?;
         let fits = |known: &Mode| mode == *known || (ours.is_none() && is_under(mode, *known));
         if self.asked.iter().any(fits) || self.told.as_ref().is_some_and(fits) {
             return None;

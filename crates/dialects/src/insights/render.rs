@@ -12,7 +12,7 @@ use agentwire_protocol::{ApprovalMode, Event, EventKind, Json, MAIN_AGENT, Price
 use super::agents::Agents;
 use super::messages::{
     AgentState, Completed, Mode as ModePayload, Output, Spawned, Status as StatusPayload,
-    ToolResult, ToolUseMessage, TurnEnded,
+    ToolResult, ToolUseMessage, TurnEnded, of_agent,
 };
 use super::modes::{Mode, Modes};
 use super::requests::{AnswerProgress, OpenRequests, UnshownRequest};
@@ -26,7 +26,7 @@ use crate::tool_display::{result_text, tool_use};
 const KEPT: usize = 256 << 10;
 
 /// Renders a session's events for a page.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Renderer {
     session: String,
     /// What the main agent is for.
@@ -34,11 +34,11 @@ pub struct Renderer {
     agents: Agents,
     /// Calls without a result.
     tools: BTreeMap<String, OpenCall>,
-    open_requests: OpenRequests,
+    pub(super) open_requests: OpenRequests,
     /// The `agent.completed` message of finished subagents whose call has no result yet.
     done: BTreeMap<String, Json<'static>>,
     model: Option<String>,
-    modes: Modes,
+    pub(super) modes: Modes,
     spent: SessionUsage,
     /// A turn is running or about to run.
     is_running: bool,
@@ -68,17 +68,9 @@ impl Renderer {
         Self {
             session: session.to_owned(),
             task,
-            agents: Agents::default(),
-            tools: BTreeMap::new(),
-            open_requests: OpenRequests::default(),
-            done: BTreeMap::new(),
-            model: None,
-            modes: Modes::default(),
             spent: SessionUsage::new(prices),
             is_running: true,
-            told: None,
-            is_dead: false,
-            scanner: Scanner::new(),
+            ..Self::default()
         }
     }
 
@@ -189,23 +181,9 @@ impl Renderer {
         None
     }
 
-    /// Whether that permission is open. It is answered once.
-    pub(super) fn permission(&mut self, id: &str) -> bool {
-        self.open_requests.permission(id)
-    }
-
     /// Answers the question that the agent waits for, if there is one.
     pub(super) fn answer(&mut self, agent: Option<&str>, text: &str) -> Option<AnswerProgress> {
         self.open_requests.answer(&self.session, agent, text)
-    }
-
-    /// The answer was not accepted: it may be given again.
-    pub(super) fn reopen(&mut self, request: &str) {
-        self.open_requests.reopen(request);
-    }
-
-    pub(super) fn modes(&mut self) -> &mut Modes {
-        &mut self.modes
     }
 
     pub(super) fn mode(&self, mode: Mode, say: Say<'_>) {
@@ -223,14 +201,8 @@ impl Renderer {
 
     fn spawn(&mut self, id: &str, parent: Option<&str>, task: Option<&str>, say: Say<'_>) {
         let label = self.agents.add(id, parent);
-        let payload = Spawned {
-            session_id: &self.session,
-            agent_id: id,
-            parent_id: parent,
-            label: &label,
-            task_description: task,
-        };
-        say(frame("agent.spawned", payload));
+        let fields = Spawned { parent_id: parent, label: &label, task_description: task };
+        say(of_agent("agent.spawned", &self.session, id, fields));
     }
 
     fn spawned(&mut self, id: &str, event: &Event<'_>, spawned: &AgentSpawned<'_>, say: Say<'_>) {
@@ -246,13 +218,9 @@ impl Renderer {
 
     /// A subagent has finished. The result of the call that spawned it comes first.
     fn finished(&mut self, id: &str, finished: &AgentFinished<'_>, say: Say<'_>) {
-        let payload = Completed {
-            session_id: &self.session,
-            agent_id: id,
-            result: finished.result.as_ref(),
-            usage: self.spent.of_agent(id, finished.usage, self.model.as_deref()),
-        };
-        let completed = frame("agent.completed", payload);
+        let usage = self.spent.of_agent(id, finished.usage, self.model.as_deref());
+        let fields = Completed { result: finished.result.as_ref(), usage };
+        let completed = of_agent("agent.completed", &self.session, id, fields);
         let state = match finished.outcome {
             AgentOutcome::Completed | AgentOutcome::Cancelled => AgentState::Completed,
             AgentOutcome::Failed => AgentState::Error,
@@ -274,22 +242,19 @@ impl Renderer {
         if content.is_empty() {
             return;
         }
-        let payload = Output { session_id: &self.session, agent_id: agent, content, content_type };
-        say(frame("agent.output", payload));
+        say(of_agent("agent.output", &self.session, agent, Output { content, content_type }));
     }
 
     fn tool_started(&mut self, agent: &str, tool: &ToolStarted<'_>, say: Say<'_>) {
         let ToolUse { name, input, .. } = tool_use(tool);
         let id = tool.tool_id.decode();
-        let payload = ToolUseMessage {
-            session_id: &self.session,
-            agent_id: agent,
+        let fields = ToolUseMessage {
             tool_name: &name,
             tool_input: &input,
             tool_use_id: &id,
             model: self.model.as_deref(),
         };
-        say(frame("agent.tool_use", payload));
+        say(of_agent("agent.tool_use", &self.session, agent, fields));
         let called = OpenCall {
             agent: agent.to_owned(),
             name: tool.tool_name.to_string(),
@@ -323,14 +288,8 @@ impl Renderer {
     }
 
     fn tool_ended(&mut self, agent: &str, id: &str, result: &str, is_error: bool, say: Say<'_>) {
-        let payload = ToolResult {
-            session_id: &self.session,
-            agent_id: agent,
-            tool_use_id: id,
-            result,
-            is_error,
-        };
-        say(frame("agent.tool_result", payload));
+        let fields = ToolResult { tool_use_id: id, result, is_error };
+        say(of_agent("agent.tool_result", &self.session, agent, fields));
         self.tools.remove(id);
         if let Some(completed) = self.done.remove(id) {
             say(completed);
@@ -354,8 +313,7 @@ impl Renderer {
 
     fn status(&mut self, id: &str, status: AgentState, say: Say<'_>) {
         if self.agents.set(id, status) {
-            let payload = StatusPayload { session_id: &self.session, agent_id: id, status };
-            say(frame("agent.status", payload));
+            say(of_agent("agent.status", &self.session, id, StatusPayload { status }));
         }
     }
 

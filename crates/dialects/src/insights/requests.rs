@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use agentwire_protocol::event::RequestRaised;
 use agentwire_protocol::{Json, MAIN_AGENT, Settlement};
 
-use super::messages::{Choice, Permission, Question};
-use super::wire::frame;
+use super::messages::{Choice, Permission, Question, of_agent};
 use crate::claude::tools::ToolUse;
 
 #[derive(Debug, Default)]
@@ -38,7 +37,6 @@ struct Questions {
     sent: Option<String>,
 }
 
-/// The result of an answer.
 pub(super) enum AnswerProgress {
     /// The request has another question.
     Next(Json<'static>),
@@ -147,15 +145,13 @@ fn permission(
     request: &RequestRaised<'static>,
     tool: &ToolUse,
 ) -> Json<'static> {
-    let payload = Permission {
-        session_id: session,
-        agent_id: agent,
+    let fields = Permission {
         permission_id: &request.request_id,
         tool_name: &tool.name,
         tool_input: &tool.input,
         tool_use_id: request.tool_use_id.as_ref().unwrap_or(&request.request_id),
     };
-    frame("permission.request", payload)
+    of_agent("permission.request", session, agent, fields)
 }
 
 impl Questions {
@@ -172,9 +168,7 @@ impl Questions {
             description: option.description.as_ref().filter(|words| !words.is_empty()),
         });
         let request = self.request.request_id.decode();
-        let payload = Question {
-            session_id: session,
-            agent_id: &self.agent,
+        let fields = Question {
             question_id: &match at {
                 0 => request.into_owned(),
                 more => format!("{request}-{}", more + 1),
@@ -182,7 +176,7 @@ impl Questions {
             question: &question.question,
             options: options.collect(),
         };
-        Some(frame("agent.question", payload))
+        Some(of_agent("agent.question", session, &self.agent, fields))
     }
 
     /// Answers the next question and returns its key.

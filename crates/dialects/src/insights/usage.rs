@@ -11,7 +11,7 @@ use super::messages::Usage;
 /// How many subagents are counted separately.
 const AGENT_LIMIT: usize = 4096;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct SessionUsage {
     prices: BTreeMap<String, Price>,
     usage: TokenUsage,
@@ -19,7 +19,6 @@ pub(super) struct SessionUsage {
     agents: BTreeMap<String, SubagentUsage>,
 }
 
-/// What a subagent reported.
 #[derive(Debug, Default)]
 struct SubagentUsage {
     model: Option<String>,
@@ -34,8 +33,7 @@ struct SubagentUsage {
 
 impl SessionUsage {
     pub(super) fn new(prices: BTreeMap<String, Price>) -> Self {
-        let usage = TokenUsage::default();
-        Self { prices, usage, cost_usd: 0.0, agents: BTreeMap::new() }
+        Self { prices, ..Self::default() }
     }
 
     /// A turn has ended. The cost is the agent's own figure, else by price.

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 pub(super) struct Message {
     #[serde(rename = "type")]
     pub(super) kind: String,
-    #[serde(default)]
     payload: Option<Json<'static>>,
 }
 
@@ -17,13 +16,9 @@ pub(super) struct Message {
 #[serde(deny_unknown_fields)]
 pub(super) struct Create {
     pub(super) prompt: String,
-    #[serde(default)]
     pub(super) cwd: Option<String>,
-    #[serde(default)]
     pub(super) allowed_tools: Option<Vec<String>>,
-    #[serde(default)]
     pub(super) permission_mode: Option<String>,
-    #[serde(default)]
     pub(super) model: Option<String>,
 }
 
@@ -31,7 +26,6 @@ pub(super) struct Create {
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
     pub(super) session_id: String,
-    #[serde(default)]
     pub(super) agent_id: Option<String>,
     pub(super) text: String,
 }

@@ -20,7 +20,7 @@ use self::replies::{Replies, Ticket};
 use self::sessions::LookupReason;
 use self::watch::{FinishedRun, Watch};
 use super::wire::{self, Fault, Line, Message};
-use crate::front::{Front, GatewayCall, GatewayReply, Outbox};
+use crate::front::{Front, GatewayCall, GatewayReply, GatewayResult, Outbox};
 
 /// How many calls may wait for a reply at once.
 const OPEN_CALLS: usize = 256;
@@ -227,12 +227,7 @@ impl Front for JsonRpc {
         refuse(Fault::invalid(message), out);
     }
 
-    fn on_reply(
-        &mut self,
-        call: Call,
-        reply: Result<GatewayReply, GatewayError>,
-        out: &mut Outbox,
-    ) {
+    fn on_reply(&mut self, call: Call, reply: GatewayResult, out: &mut Outbox) {
         let Some(pending) = self.calls.remove(&call) else { return };
         let reply = match reply {
             Ok(reply) => reply,

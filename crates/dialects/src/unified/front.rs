@@ -9,7 +9,7 @@ use agentwire_protocol::{
 };
 use serde::Deserialize;
 
-use crate::front::{Front, GatewayCall, GatewayQuery, GatewayReply, Outbox};
+use crate::front::{Front, GatewayCall, GatewayQuery, GatewayReply, GatewayResult, Outbox};
 
 #[derive(Debug, Default)]
 pub struct Unified {
@@ -50,7 +50,6 @@ struct FrameOptions {
     #[serde(default)]
     profile: Profile,
     /// Sent twice, it counts once.
-    #[serde(default)]
     idempotency_key: Option<String>,
 }
 
@@ -165,12 +164,7 @@ impl Front for Unified {
         refuse(ErrorCode::InvalidMessage, &message, out);
     }
 
-    fn on_reply(
-        &mut self,
-        call: Call,
-        reply: Result<GatewayReply, GatewayError>,
-        out: &mut Outbox,
-    ) {
+    fn on_reply(&mut self, call: Call, reply: GatewayResult, out: &mut Outbox) {
         let Some(PendingCall { id, then }) = self.calls.remove(&call) else { return };
         let reply = match reply {
             Ok(reply) => reply,
@@ -259,10 +253,8 @@ fn refuse(code: ErrorCode, message: &str, out: &mut Outbox) {
 }
 
 fn aside(text: &str) -> Result<FrameOptions, GatewayError> {
-    let invalid = |what: String| {
-        let message = format!("failed to read the command: {what}");
-        GatewayError::new(ErrorCode::InvalidMessage, message)
-    };
+    let invalid =
+        |what: String| GatewayError::invalid(format!("failed to read the command: {what}"));
     let aside: FrameOptions = strict::read(text).map_err(invalid)?;
     if aside.idempotency_key.as_ref().is_some_and(|key| !NewSession::is_key(key)) {
         let most = NewSession::KEY_LIMIT;
@@ -273,7 +265,7 @@ fn aside(text: &str) -> Result<FrameOptions, GatewayError> {
 }
 
 fn named(session: Option<String>) -> Result<SessionId, GatewayError> {
-    session.map(SessionId::from).ok_or_else(|| {
-        GatewayError::new(ErrorCode::InvalidMessage, "the command needs a sessionId")
-    })
+    session
+        .map(SessionId::from)
+        .ok_or_else(|| GatewayError::invalid("the command needs a sessionId"))
 }

@@ -47,6 +47,13 @@ pub struct AgentFinished<'a> {
     pub duration_ms: Option<u64>,
 }
 
+impl AgentFinished<'_> {
+    /// An end of which only the outcome is known.
+    pub fn new(outcome: AgentOutcome) -> Self {
+        Self { outcome, result: None, native_id: None, usage: None, duration_ms: None }
+    }
+}
+
 /// How a subagent ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -30,6 +30,21 @@ pub struct FileChanged<'a> {
     pub tool_id: Option<Text<'a>>,
 }
 
+impl<'a> FileChanged<'a> {
+    /// A change with only these fields.
+    pub fn new(file_path: impl Into<Text<'a>>, change_type: FileChangeType) -> Self {
+        Self {
+            file_path: file_path.into(),
+            change_type,
+            diff: None,
+            before: None,
+            after: None,
+            moved_to: None,
+            tool_id: None,
+        }
+    }
+}
+
 /// What happened to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -27,6 +27,18 @@ pub struct ToolStarted<'a> {
     pub server: Option<Text<'a>>,
 }
 
+impl<'a> ToolStarted<'a> {
+    /// A call with only these fields.
+    pub fn new(
+        tool_id: impl Into<Text<'a>>,
+        tool_name: impl Into<Text<'a>>,
+        kind: ToolKind,
+    ) -> Self {
+        let (tool_id, tool_name) = (tool_id.into(), tool_name.into());
+        Self { tool_id, tool_name, arguments: None, kind, title: None, server: None }
+    }
+}
+
 /// The kind of a tool, the same for all agents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -81,6 +93,17 @@ pub struct ToolProgress<'a> {
     pub elapsed_ms: Option<u64>,
 }
 
+impl<'a> ToolProgress<'a> {
+    /// Progress with only these fields.
+    pub fn new(
+        tool_id: impl Into<Text<'a>>,
+        output: Option<Text<'a>>,
+        message: Option<Text<'a>>,
+    ) -> Self {
+        Self { tool_id: tool_id.into(), output, progress: None, message, elapsed_ms: None }
+    }
+}
+
 /// The tool finished.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -104,6 +127,21 @@ pub struct ToolCompleted<'a> {
     /// The result in the agent's structured form, if it has both forms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured: Option<Json<'a>>,
+}
+
+impl<'a> ToolCompleted<'a> {
+    /// A call with only these fields.
+    pub fn new(tool_id: impl Into<Text<'a>>, success: bool) -> Self {
+        Self {
+            tool_id: tool_id.into(),
+            success,
+            result: None,
+            error: None,
+            exit_code: None,
+            duration_ms: None,
+            structured: None,
+        }
+    }
 }
 
 /// The tool did not run, or was interrupted.

@@ -41,7 +41,7 @@ impl TurnOrigin {
 }
 
 /// The agent finished a turn.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnCompleted<'a> {
     /// The number of the turn that ended.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{ErrorCode, GatewayError};
+use crate::error::GatewayError;
 use crate::json::Json;
 
 /// When the gateway asks before a tool runs.
@@ -416,7 +416,7 @@ pub fn check_variables(
             let message = format!(
                 "{field}: {name:?} is not a valid variable name: it must not be empty or contain = or a NUL byte"
             );
-            return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
+            return Err(GatewayError::invalid(message));
         }
         without_nul(value, || format!("{field}.{name}"))?;
     }
@@ -427,8 +427,7 @@ fn without_nul(text: &str, field: impl FnOnce() -> String) -> Result<(), Gateway
     if !text.contains('\0') {
         return Ok(());
     }
-    let message = format!("{}: it must not contain a NUL byte", field());
-    Err(GatewayError::new(ErrorCode::InvalidMessage, message))
+    Err(GatewayError::invalid(format!("{}: it must not contain a NUL byte", field())))
 }
 
 /// A subagent definition.

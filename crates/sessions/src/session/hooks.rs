@@ -243,7 +243,7 @@ impl Hooks {
         let ours = |name: &str| !capabilities.hooks.include(name);
         for (name, matchers) in wanted.filter(|(name, list)| ours(name) && !list.is_empty()) {
             let event = HookEvent::named(name)
-                .ok_or_else(|| GatewayError::unsupported(agent, &format!("the hook {name}")))?;
+                .ok_or_else(|| GatewayError::unsupported(agent, format!("the hook {name}")))?;
             for entry in matchers {
                 // Ignoring an invalid pattern would silently disable a guard.
                 let matcher = Matcher::parse(entry.matcher.as_deref()).map_err(|error| {

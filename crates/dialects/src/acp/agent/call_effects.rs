@@ -259,7 +259,6 @@ fn shown_paths(call: &Fields) -> Vec<&str> {
     places.chain(linked).collect()
 }
 
-/// How dangerous a kind is.
 fn rank(kind: ToolKind) -> u8 {
     match kind {
         ToolKind::Think | ToolKind::Question => 0,

@@ -1,9 +1,7 @@
 //! Client commands, translated to ACP.
 
 use agentwire_protocol::command::{Configure, Delivery};
-use agentwire_protocol::{
-    Call, Command, ErrorCode, GatewayError, Json, JsonObject, Prompt, SessionConfig,
-};
+use agentwire_protocol::{Call, Command, GatewayError, Json, JsonObject, Prompt, SessionConfig};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
@@ -11,6 +9,7 @@ use super::super::gateway_mode;
 use super::handshake::Stage;
 use super::settings::WantedMode;
 use super::{SENT_LIMIT, SentRequest, Setting, Translator, Waiter};
+use crate::agent::refused_command;
 use crate::tape::{Action, Out};
 
 /// Queries whose answers are known once the session is open.
@@ -36,8 +35,7 @@ impl Translator {
             Command::Configure(change) => return self.configure(call, change, out),
             Command::Query { method, args } => return self.query(call, method, args, out),
             Command::Rewind { .. } | Command::Start(_) | Command::Attach { .. } => {
-                let what = format!("the command {}", command.name());
-                return Err(GatewayError::unsupported(self.name(), &what));
+                return Err(refused_command(self.name(), command));
             }
         }
         out.reply(call, Ok(Json::EMPTY));
@@ -47,7 +45,7 @@ impl Translator {
     fn prompt(&mut self, prompt: &Prompt, out: &mut Out<'_>) -> Result<(), GatewayError> {
         match prompt.delivery {
             None | Some(Delivery::Queue) => self.enqueue(prompt, false, out),
-            Some(Delivery::Steer) => Err(GatewayError::unsupported(self.name(), "delivery steer")),
+            Some(Delivery::Steer) => Err(self.unsupported("delivery steer")),
             Some(Delivery::Now) => {
                 let is_running = self.ledger.turn_is_open();
                 self.enqueue(prompt, true, out)?;
@@ -78,7 +76,7 @@ impl Translator {
         out: &mut Out<'_>,
     ) -> Result<(), GatewayError> {
         if change.max_thinking_tokens.flatten().is_some() {
-            return Err(GatewayError::unsupported(self.name(), "maxThinkingTokens"));
+            return Err(self.unsupported("maxThinkingTokens"));
         }
         if self.sent.len() + 2 > SENT_LIMIT {
             return Err(self.overloaded());
@@ -111,9 +109,11 @@ impl Translator {
         let model = match &change.model {
             None => None,
             Some(Some(model)) => Some(model),
-            Some(None) => Some(self.first_model.as_ref().ok_or_else(|| {
-                GatewayError::unsupported(self.name(), "model null: it never reported a model")
-            })?),
+            Some(None) => Some(
+                self.first_model
+                    .as_ref()
+                    .ok_or_else(|| self.unsupported("model null: it never reported a model"))?,
+            ),
         };
         let model = model.filter(|model| self.model.current.as_ref() != Some(model)).cloned();
         let mode = match mode {
@@ -148,7 +148,7 @@ impl Translator {
         out: &mut Out<'_>,
     ) -> Result<(), GatewayError> {
         let unsupported =
-            |name| Err(GatewayError::unsupported(name, &format!("the query {method}")));
+            |name| Err(GatewayError::unsupported(name, format!("the query {method}")));
         let name = self.name();
         if let Some(choice) = CHOICES.into_iter().find(|choice| *choice == method)
             && matches!(self.stage, Stage::Starting | Stage::Opening)
@@ -176,7 +176,7 @@ impl Translator {
                 // The gateway decides in these modes, and learns of them only from a change of the session.
                 if gateway_mode(&mode).is_some() {
                     let what = format!("the query {method} {mode}; change permissionMode instead");
-                    return Err(GatewayError::unsupported(name, &what));
+                    return Err(GatewayError::unsupported(name, what));
                 }
                 let permission_mode = Some(mode);
                 let change = Configure { permission_mode, ..Configure::default() };
@@ -187,7 +187,7 @@ impl Translator {
                 let id: String = argument(args, 0, "an option")?;
                 if self.mode.option.as_ref() == Some(&id) {
                     let what = format!("the query {method} {id}; change permissionMode instead");
-                    return Err(GatewayError::unsupported(name, &what));
+                    return Err(GatewayError::unsupported(name, what));
                 }
                 let session = &self.session;
                 let params = match value.is_boolean() {
@@ -218,9 +218,7 @@ impl Translator {
         }
         Ok(())
     }
-}
 
-impl Translator {
     /// Answers the queries that waited for the session to open.
     pub(super) fn answer_inquiries(&mut self, out: &mut Out<'_>) {
         for (call, choice) in std::mem::take(&mut self.inquiries) {
@@ -250,7 +248,6 @@ fn argument<T: DeserializeOwned>(
 ) -> Result<T, GatewayError> {
     let read = args.get(at).and_then(|argument| argument.read().ok());
     read.ok_or_else(|| {
-        let message = format!("the query needs {what} as argument {}", at + 1);
-        GatewayError::new(ErrorCode::InvalidMessage, message)
+        GatewayError::invalid(format!("the query needs {what} as argument {}", at + 1))
     })
 }

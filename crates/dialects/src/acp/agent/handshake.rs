@@ -15,8 +15,10 @@ use crate::tape::Out;
 const VERSION: u64 = 1;
 
 /// How far the opening of the session has come.
+#[derive(Default)]
 pub(super) enum Stage {
     /// `initialize` has no answer yet.
+    #[default]
     Starting,
     Opening,
     /// The session is open, but its mode or model is not yet the wanted one.
@@ -74,7 +76,7 @@ impl Translator {
         } else {
             let version = read.version.unwrap_or_default();
             let what = format!("ACP version {VERSION}; it uses version {version}");
-            self.fail_opening(GatewayError::unsupported(self.name(), &what), out);
+            self.fail_opening(self.unsupported(what), out);
         }
     }
 
@@ -93,13 +95,13 @@ impl Translator {
                 "session/fork"
             }
             Some(_) if self.setup.fork => {
-                let error = GatewayError::unsupported(self.name(), "the option fork");
+                let error = self.unsupported("the option fork");
                 return self.fail_opening(error, out);
             }
             Some(_) if self.announces("sessionCapabilities.resume") => "session/resume",
             Some(_) if self.announces("loadSession") => "session/load",
             Some(_) => {
-                let error = GatewayError::unsupported(self.name(), "resuming a session");
+                let error = self.unsupported("resuming a session");
                 return self.fail_opening(error, out);
             }
         };

@@ -37,6 +37,18 @@ pub(super) enum AnswerFormat {
     },
 }
 
+impl PendingRequest {
+    /// The call that it asks about, if it is a permission request.
+    pub(super) fn tool(&self) -> Option<&str> {
+        match &self.format {
+            AnswerFormat::Permission { tool, .. } => tool.as_deref(),
+            AnswerFormat::Form { .. } | AnswerFormat::Link { .. } | AnswerFormat::Other { .. } => {
+                None
+            }
+        }
+    }
+}
+
 pub(super) struct FormField {
     pub(super) id: String,
     pub(super) question: String,
@@ -113,7 +125,7 @@ impl Translator {
         out: &mut Out<'_>,
     ) {
         let id = call.id.as_deref();
-        let tool = id.and_then(|id| Some((id, &mut self.ledger.tool(id)?.memo)));
+        let tool = id.and_then(|id| Some((id, &mut self.ledger.tools.get(id)?.memo)));
         let known = |text: &String| (!text.is_empty()).then(|| Text::from(text.clone()));
         let tool_name = tool.as_ref().and_then(|(_, tool)| known(&tool.name));
         let title = tool.as_ref().and_then(|(_, tool)| tool.effects.title().map(str::to_owned));
@@ -145,14 +157,14 @@ impl Translator {
     /// Asks again about a call that changed while its request was open: an answer to the old call does not
     /// apply to the new one.
     pub(super) fn ask_again(&mut self, id: &str, out: &mut Out<'_>) {
-        let Some(tool) = self.ledger.tool(id) else { return };
+        let Some(tool) = self.ledger.tools.get(id) else { return };
         if out.is_recording()
             || tool.memo.effects.asked_version.is_none_or(|it| it == tool.memo.effects.version())
         {
             return;
         }
-        let is_about = |request: &PendingRequest| matches!(&request.format, AnswerFormat::Permission { tool: Some(tool), .. } if tool == id);
-        let open = self.ledger.requests().filter(|request| is_about(&request.memo));
+        let is_about = |request: &PendingRequest| request.tool() == Some(id);
+        let open = self.ledger.requests.iter().filter(|request| is_about(&request.memo));
         let options = open.filter_map(|request| match &request.memo.format {
             AnswerFormat::Permission { options, .. } => Some(options.clone()),
             AnswerFormat::Form { .. } | AnswerFormat::Link { .. } | AnswerFormat::Other { .. } => {
@@ -171,9 +183,9 @@ impl Translator {
     /// The call runs. Unless somebody was asked about exactly this and has answered, the session must judge
     /// it.
     pub(super) fn runs(&mut self, id: &str, out: &mut Out<'_>) {
-        let is_about = |request: &PendingRequest| matches!(&request.format, AnswerFormat::Permission { tool: Some(tool), .. } if tool == id);
-        let is_waiting = self.ledger.requests().any(|request| is_about(&request.memo));
-        let Some(tool) = self.ledger.tool(id).map(|tool| &mut tool.memo) else { return };
+        let mut requests = self.ledger.requests.iter();
+        let is_waiting = requests.any(|request| request.memo.tool() == Some(id));
+        let Some(tool) = self.ledger.tools.get(id).map(|tool| &mut tool.memo) else { return };
         let version = Some(tool.effects.version());
         let is_known = tool.effects.run_version == version
             || (tool.effects.asked_version == version && !is_waiting);
@@ -244,10 +256,10 @@ impl Translator {
         let tool = request.tool_use_id.as_ref().map(Text::decode);
         let agent = &self.owner(tool.as_deref());
         // A repeated request counts once: its answer has one id to go to.
-        if self.ledger.request(&base).is_some() {
+        if self.ledger.requests.get(&base).is_some() {
             return;
         }
-        if self.ledger.open_request(&id, agent, memo) {
+        if self.ledger.requests.open(&id, agent, memo) {
             self.raised_requests.add(&base);
             out.emit_as(agent, RequestRaised { request_id: Text::from(id), ..request });
         } else if !out.is_recording() {
@@ -300,12 +312,12 @@ impl Translator {
         out: &mut Out<'_>,
         fits: impl Fn(&PendingRequest) -> bool,
     ) -> Vec<Json<'static>> {
-        let open = self.ledger.requests().filter(|request| fits(&request.memo));
+        let open = self.ledger.requests.iter().filter(|request| fits(&request.memo));
         let ids: Vec<String> = open.map(|request| request.id.clone()).collect();
         let mut wire_ids = Vec::new();
         for id in ids {
-            if let Some(request) = self.ledger.close_request(&id) {
-                out.settled(&request.agent(), &id, ending, reason.map(Text::from), None);
+            if let Some(request) = self.ledger.requests.close(&id) {
+                out.settled(&request.agent, &id, ending, reason.map(Text::from), None);
                 wire_ids.push(request.memo.wire_id);
             }
         }
@@ -314,9 +326,7 @@ impl Translator {
 
     /// Settles the requests about a call that has its result.
     pub(super) fn settle_requests_of(&mut self, tool_id: &str, ending: Ending, out: &mut Out<'_>) {
-        self.settle_where(ending, None, out, |request| {
-            matches!(&request.format, AnswerFormat::Permission { tool: Some(tool), .. } if tool == tool_id)
-        });
+        self.settle_where(ending, None, out, |request| request.tool() == Some(tool_id));
     }
 
     /// A recording does not contain the answers. If the agent continues without another update of a call
@@ -325,13 +335,8 @@ impl Translator {
         if !out.is_recording() {
             return;
         }
-        let tools = self.ledger.requests().filter_map(|request| match &request.memo.format {
-            AnswerFormat::Permission { tool, .. } => tool.clone(),
-            AnswerFormat::Form { .. } | AnswerFormat::Link { .. } | AnswerFormat::Other { .. } => {
-                None
-            }
-        });
-        let tools: Vec<String> = tools.collect();
+        let tools = self.ledger.requests.iter().filter_map(|request| request.memo.tool());
+        let tools: Vec<String> = tools.map(str::to_owned).collect();
         let denied = Ending::denied(SettledBy::Client);
         self.settle_where(denied, None, out, |request| {
             matches!(request.format, AnswerFormat::Permission { .. })

@@ -42,12 +42,11 @@ impl Translator {
                 let what = format!(
                     "permissionMode {mode}, in which it approves by itself; set approvalMode instead"
                 );
-                return Err(GatewayError::unsupported(self.name(), &what));
+                return Err(self.unsupported(what));
             }
             Some(mode) if self.mode.ids.iter().any(|id| id == mode) => Some(mode),
             Some(mode) => {
-                let what = format!("permissionMode {mode}");
-                return Err(GatewayError::unsupported(self.name(), &what));
+                return Err(self.unsupported(format!("permissionMode {mode}")));
             }
             None => modes::asking(&self.mode.ids),
         };
@@ -108,7 +107,7 @@ impl Translator {
                 ("session/set_model", json!({ "sessionId": session, "modelId": value }))
             }
             (Setting::Model, None) => {
-                return Err(GatewayError::unsupported(self.name(), "the option model"));
+                return Err(self.unsupported("the option model"));
             }
         };
         self.send(method, &params, SentRequest::Setting { setting, value, shown, waiter }, out)

@@ -29,14 +29,14 @@ impl Translator {
     ) -> Result<(), GatewayError> {
         let id = settlement.request_id.as_str();
         let name = self.name();
-        let Some(request) = self.ledger.request(id) else {
+        let Some(request) = self.ledger.requests.get(id) else {
             let message = format!("there is no open request {id}");
             return Err(GatewayError::new(ErrorCode::RequestNotFound, message));
         };
         let answer = settlement.answer()?;
         let interrupts = matches!(answer, Answer::Deny { interrupt: true, .. });
         let ready = respond(&request.memo, answer, name)?;
-        self.ledger.close_request(id);
+        self.ledger.requests.close(id);
         out.write(ready.line);
         if let Some(tool) = ready.refused_tool {
             // The agent may send no further update of it; Gemini does not.
@@ -51,7 +51,8 @@ impl Translator {
 
     /// Cancels all open requests and tells the agent.
     pub(super) fn cancel_requests(&mut self, out: &mut Out<'_>) {
-        let open: Vec<_> = self.ledger.requests().map(|request| cancelled(&request.memo)).collect();
+        let open: Vec<_> =
+            self.ledger.requests.iter().map(|request| cancelled(&request.memo)).collect();
         open.into_iter().for_each(|line| out.write(line));
         let denied = Ending::denied(SettledBy::Gateway);
         self.settle_where(denied, Some("interrupted"), out, |_| true);
@@ -241,5 +242,5 @@ fn content(
 }
 
 fn invalid<T>(message: &str) -> Result<T, GatewayError> {
-    Err(GatewayError::new(ErrorCode::InvalidMessage, message))
+    Err(GatewayError::invalid(message))
 }

@@ -9,7 +9,6 @@ use serde::Deserialize;
 
 use super::super::wire::ToolCall;
 use super::Translator;
-use super::requests::AnswerFormat;
 use crate::tape::{Agent, Out};
 
 const AGENT_LIMIT: usize = 256;
@@ -79,11 +78,8 @@ impl Translator {
 
     /// Who made the call; the main agent if the call is not open.
     pub(super) fn owner(&mut self, call: Option<&str>) -> Agent<'static> {
-        let call = call.and_then(|call| self.ledger.tool(call));
-        call.map_or(Agent::main(), |call| {
-            let parent = call.parent.clone().map(Text::from);
-            Agent { id: Text::from(call.agent.clone()), parent }
-        })
+        let call = call.and_then(|call| self.ledger.tools.get(call));
+        call.map_or(Agent::main(), |call| call.agent.clone())
     }
 
     /// An update of something else arrives, so nothing more will be known about the waiting calls: reports
@@ -92,17 +88,9 @@ impl Translator {
         if self.agents.waiting.is_empty() {
             return;
         }
-        let asked: Vec<&String> = self
-            .ledger
-            .requests()
-            .filter_map(|request| match &request.memo.format {
-                AnswerFormat::Permission { tool, .. } => tool.as_ref(),
-                AnswerFormat::Form { .. }
-                | AnswerFormat::Link { .. }
-                | AnswerFormat::Other { .. } => None,
-            })
-            .collect();
-        let is_due = |call: &&String| Some(call.as_str()) != but && !asked.contains(call);
+        let asked = self.ledger.requests.iter().filter_map(|request| request.memo.tool());
+        let asked: Vec<&str> = asked.collect();
+        let is_due = |call: &&String| Some(call.as_str()) != but && !asked.contains(&call.as_str());
         let due: Vec<String> = self.agents.waiting.iter().filter(is_due).cloned().collect();
         due.iter().for_each(|call| self.spawn(call, out));
     }
@@ -119,8 +107,8 @@ impl Translator {
         if !self.agents.remove_waiting(call) {
             return;
         }
-        let Some(tool) = self.ledger.tool(call) else { return };
-        let parent = tool.agent.clone();
+        let Some(tool) = self.ledger.tools.get(call) else { return };
+        let parent = tool.agent.id.to_string();
         let input = tool.memo.input.as_ref().and_then(|input| input.read::<Input>().ok());
         let input = input.unwrap_or_default();
         let name = input.subagent_type.or_else(|| delegate(&tool.memo.title));
@@ -158,7 +146,7 @@ impl Translator {
     pub(super) fn update_spawn(&mut self, id: &str, call: &ToolCall<'_>) {
         let claude = call.meta.as_ref().and_then(|meta| meta.claude.as_ref());
         let Some(response) = claude.and_then(|claude| claude.response.as_ref()) else { return };
-        let tool = self.ledger.tool(id).and_then(|tool| tool.memo.spawns.as_mut());
+        let tool = self.ledger.tools.get(id).and_then(|tool| tool.memo.spawns.as_mut());
         if let Some(report) = tool {
             report.native_id = response.agent_id.as_deref().map(str::to_owned);
             report.tokens = response.total_tokens;
@@ -196,14 +184,7 @@ impl Translator {
     /// The call did not run, or was cut off, and its subagent with it.
     pub(super) fn cut_agent(&mut self, id: &str, out: &mut Out<'_>) {
         self.agents.remove_waiting(id);
-        let finished = AgentFinished {
-            outcome: AgentOutcome::Cancelled,
-            result: None,
-            native_id: None,
-            usage: None,
-            duration_ms: None,
-        };
-        self.finish_agent(id, finished, out);
+        self.finish_agent(id, AgentFinished::new(AgentOutcome::Cancelled), out);
     }
 
     /// Ends the subagents that the turn waited for, or all of them.

@@ -118,12 +118,10 @@ pub(super) fn changed(edit: FileEdit, tool_id: &str) -> FileChanged<'_> {
         (Some(texts), FileChangeType::Deleted) => (texts.before, None),
     };
     FileChanged {
-        file_path: Text::from(edit.path),
-        change_type: edit.change,
         diff: diff.map(Text::from),
         before: before.map(Text::from),
         after: after.map(Text::from),
-        moved_to: None,
         tool_id: Some(Text::from(tool_id)),
+        ..FileChanged::new(edit.path, edit.change)
     }
 }

@@ -15,7 +15,7 @@ use super::tool_content::{
     FileEdit, TEXT_LIMIT, ToolContent, arguments, bounded, changed, read_content, read_content_with,
 };
 use crate::json::Value;
-use crate::ledger::OpenTool;
+use crate::ledger::Open;
 use crate::sent_text::SentText;
 use crate::tape::{Ending, Out};
 
@@ -54,7 +54,6 @@ struct CallDetails {
     runs: bool,
 }
 
-/// A call that waits for its arguments.
 pub(super) struct WaitingCall {
     id: String,
     details: CallDetails,
@@ -109,8 +108,8 @@ impl Translator {
         is_first: bool,
         out: &mut Out<'_>,
     ) -> bool {
-        let is_known =
-            self.ledger.tool(id).is_some() || self.waiting_calls.iter().any(|call| call.id == id);
+        let is_known = self.ledger.tools.get(id).is_some()
+            || self.waiting_calls.iter().any(|call| call.id == id);
         let is_pending = match call.status.as_deref() {
             Some(status) => status == "pending",
             // A `tool_call` without a status is `pending`.
@@ -143,7 +142,7 @@ impl Translator {
     /// Starts the call unless it is open, and stores what is new. Returns `true` if its content describes
     /// the call, because nothing was shown of it before.
     pub(super) fn start_tool(&mut self, id: &str, call: &ToolCall<'_>, out: &mut Out<'_>) -> bool {
-        if let Some(tool) = self.ledger.tool(id) {
+        if let Some(tool) = self.ledger.tools.get(id) {
             let tool = &mut tool.memo;
             tool.effects.update(call, name_in_id(id));
             if let Some(input) = call.raw_input.filter(|input| input.is_object()) {
@@ -208,7 +207,7 @@ impl Translator {
             spawns: report,
             ..ToolState::default()
         };
-        self.ledger.open_tool(id, agent, memo);
+        self.ledger.tools.open(id, agent, memo);
         self.started_tools.add(id);
         if spawns {
             self.agents.wait(id);
@@ -221,19 +220,19 @@ impl Translator {
     /// The first content of a call describes it; what follows is its output. Returns `true` if there was
     /// none.
     fn describe(&mut self, id: &str, content: ToolContent, out: &mut Out<'_>) -> bool {
-        let Some(tool) = self.ledger.tool(id) else { return true };
+        let Some(tool) = self.ledger.tools.get(id) else { return true };
         let is_nothing = !content.has_more && content.edits.is_empty();
         tool.memo.edits = bounded(content.edits);
         let is_input = tool.memo.input.as_ref().is_some_and(|input| input.get() == content.text);
         let text = (!content.text.is_empty() && !is_input).then_some(content.text);
         if let Some(message) = content.terminal.or(text) {
-            out.emit_as(&tool.agent(), progress(id, None, Some(Text::from(message))));
+            out.emit_as(&tool.agent, ToolProgress::new(id, None, Some(Text::from(message))));
         }
         is_nothing
     }
 
     pub(super) fn is_over(&mut self, id: &str) -> bool {
-        self.ledger.tool(id).is_none() && self.started_tools.has(id)
+        self.ledger.tools.get(id).is_none() && self.started_tools.has(id)
     }
 
     /// Reports what is new about a call that continues.
@@ -250,7 +249,7 @@ impl Translator {
             }
             return;
         }
-        let Some(open) = self.ledger.tool(id) else { return };
+        let Some(open) = self.ledger.tools.get(id) else { return };
         let tool = &mut open.memo;
         let mut message = call.title.clone().filter(|title| *title != *tool.title);
         if let Some(title) = &message {
@@ -269,7 +268,7 @@ impl Translator {
             message = call.status.clone().map(Text::new);
         }
         if message.is_some() || output.is_some() {
-            out.emit_as(&open.agent(), progress(id, output, message));
+            out.emit_as(&open.agent, ToolProgress::new(id, output, message));
         }
     }
 
@@ -283,7 +282,7 @@ impl Translator {
         self.settle_requests_of(id, ending, out);
         self.spawn(id, out);
         let agent = &self.owner(Some(id));
-        let Some(OpenTool { memo: tool, .. }) = self.ledger.close_tool(id) else { return };
+        let Some(Open { memo: tool, .. }) = self.ledger.tools.close(id) else { return };
         let seen = read_content_with(call.content, !is_well || tool.spawns.is_some());
         if let Some(report) = tool.spawns {
             self.spawn_result(id, report, is_well, &seen.text, out);
@@ -304,15 +303,8 @@ impl Translator {
             Some(content) => (Some(content), output),
             None => (output, None),
         };
-        let completed = ToolCompleted {
-            tool_id: Text::from(id),
-            success,
-            result,
-            error,
-            exit_code,
-            duration_ms: None,
-            structured,
-        };
+        let completed = ToolCompleted::new(id, success);
+        let completed = ToolCompleted { result, error, exit_code, structured, ..completed };
         out.emit_as(agent, completed);
         if is_well {
             edits.into_iter().for_each(|edit| out.emit_as(agent, changed(edit, id)));
@@ -328,7 +320,7 @@ impl Translator {
         out: &mut Out<'_>,
     ) {
         let agent = &self.owner(Some(id));
-        if self.ledger.close_tool(id).is_some() {
+        if self.ledger.tools.close(id).is_some() {
             self.cut_agent(id, out);
             let error = if error.is_empty() { "the tool did not run" } else { error };
             let (tool_id, error) = (Text::from(id), Text::from(error));
@@ -362,14 +354,6 @@ impl CallDetails {
         }
         self.runs |= call.status.as_deref() == Some("in_progress");
     }
-}
-
-fn progress<'a>(
-    id: &'a str,
-    output: Option<Text<'a>>,
-    message: Option<Text<'a>>,
-) -> ToolProgress<'a> {
-    ToolProgress { tool_id: Text::from(id), output, progress: None, message, elapsed_ms: None }
 }
 
 /// Gemini's ids contain the tool's name twice: `read_file__read_file_1794766243269_0`. A name may contain

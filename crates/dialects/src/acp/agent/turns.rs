@@ -38,7 +38,7 @@ impl Translator {
         }
         let is_known = !matches!(self.stage, Stage::Starting);
         if is_known && !prompt.images.is_empty() && !self.accepts_images() {
-            return Err(GatewayError::unsupported(self.name(), "images in a prompt"));
+            return Err(self.unsupported("images in a prompt"));
         }
         let waiting: usize = self.queue.iter().chain([prompt]).map(size).sum();
         if waiting > QUEUE_LIMIT && !self.queue.is_empty() {
@@ -75,7 +75,7 @@ impl Translator {
                 let params = json!({ "sessionId": self.session, "prompt": content(&prompt) });
                 self.send("session/prompt", &params, SentRequest::Prompt, out)
             } else {
-                Err(GatewayError::unsupported(self.name(), "images in a prompt"))
+                Err(self.unsupported("images in a prompt"))
             };
             if let Err(error) = sent {
                 self.ledger.fail_turn(out, TurnFailure::Error, Text::from(error.message));

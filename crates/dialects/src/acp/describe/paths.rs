@@ -46,7 +46,6 @@ const PATCH: &[&str] = &["patch", "diff", "patches", "diffs"];
 /// How many files of one input are collected; an input with more is not certain.
 const FILES_LIMIT: usize = 4096;
 
-/// The files that an input names.
 #[derive(Debug, Default)]
 pub(super) struct NamedFiles {
     /// Every file that it may name.

@@ -38,7 +38,6 @@ struct Callback {
     is_answered: bool,
 }
 
-/// The form of the answer.
 #[derive(Debug)]
 enum AnswerForm {
     /// A decision on a tool, with the input that was shown. `is_native`: the agent speaks Claude's dialect.
@@ -105,9 +104,7 @@ struct Decision {
     updated_input: Option<Json<'static>>,
     #[serde(default, alias = "updatedPermissions")]
     updated_permissions: Option<Json<'static>>,
-    #[serde(default)]
     message: Option<String>,
-    #[serde(default)]
     interrupt: Option<bool>,
 }
 

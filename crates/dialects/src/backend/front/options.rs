@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::backend::wire::Failure;
-use crate::hooks::{Matcher, camel};
+use crate::hooks::{Matcher, camel, snake};
 
 /// The hooks in the specification.
 const HOOKS: [&str; 12] = [
@@ -62,11 +62,8 @@ const KNOWN: [&str; 21] = [
 #[serde(deny_unknown_fields)]
 pub(super) struct Create {
     prompt: String,
-    #[serde(default)]
     cwd: Option<String>,
-    #[serde(default)]
     agent: Option<AgentType>,
-    #[serde(default)]
     options: Option<BTreeMap<String, Json<'static>>>,
 }
 
@@ -128,17 +125,6 @@ pub(super) fn in_our_names(error: &mut GatewayError) {
     if let Some(name) = first {
         error.message = format!("options.{name}: {}", words.join(" "));
     }
-}
-
-fn snake(name: &str) -> String {
-    let mut snake = String::new();
-    for letter in name.chars() {
-        if letter.is_uppercase() {
-            snake.push('_');
-        }
-        snake.extend(letter.to_lowercase());
-    }
-    snake
 }
 
 fn set(new: &mut NewSession, name: &str, value: &Json<'static>) -> Result<(), String> {
@@ -259,9 +245,7 @@ fn hooks(value: &Json<'_>) -> Result<BTreeMap<String, Vec<HookMatcher>>, String>
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
     struct HookConfig {
-        #[serde(default)]
         matcher: Option<String>,
-        #[serde(default)]
         timeout: Option<u32>,
     }
     let hooks: BTreeMap<String, Vec<HookConfig>> = read(value)?;

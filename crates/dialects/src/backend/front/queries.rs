@@ -4,15 +4,14 @@ use std::collections::BTreeMap;
 
 use agentwire_protocol::event::AgentInfo;
 use agentwire_protocol::{Command, Configure, ErrorCode, GatewayError, Json};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::options::{count, permission_mode};
 use crate::backend::wire::send;
 use crate::front::Outbox;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Method {
     SupportedModels,
     SupportedCommands,
@@ -24,36 +23,29 @@ pub(super) enum Method {
     RewindFiles,
 }
 
-impl Method {
-    const ALL: [Self; 8] = [
-        Self::SupportedModels,
-        Self::SupportedCommands,
-        Self::McpServerStatus,
-        Self::AccountInfo,
-        Self::SetModel,
-        Self::SetPermissionMode,
-        Self::SetMaxThinkingTokens,
-        Self::RewindFiles,
-    ];
+const METHODS: [(&str, Method); 8] = [
+    ("supportedModels", Method::SupportedModels),
+    ("supportedCommands", Method::SupportedCommands),
+    ("mcpServerStatus", Method::McpServerStatus),
+    ("accountInfo", Method::AccountInfo),
+    ("setModel", Method::SetModel),
+    ("setPermissionMode", Method::SetPermissionMode),
+    ("setMaxThinkingTokens", Method::SetMaxThinkingTokens),
+    ("rewindFiles", Method::RewindFiles),
+];
 
+impl Method {
     pub(super) fn named(name: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|method| method.name() == name).ok_or_else(|| {
-            let known = Self::ALL.map(Self::name).join(", ");
+        let found = METHODS.iter().find(|(known, _)| *known == name);
+        found.map(|(_, method)| *method).ok_or_else(|| {
+            let known = METHODS.map(|(name, _)| name).join(", ");
             format!("unknown method {name}; expected one of {known}")
         })
     }
 
     fn name(self) -> &'static str {
-        match self {
-            Self::SupportedModels => "supportedModels",
-            Self::SupportedCommands => "supportedCommands",
-            Self::McpServerStatus => "mcpServerStatus",
-            Self::AccountInfo => "accountInfo",
-            Self::SetModel => "setModel",
-            Self::SetPermissionMode => "setPermissionMode",
-            Self::SetMaxThinkingTokens => "setMaxThinkingTokens",
-            Self::RewindFiles => "rewindFiles",
-        }
+        let found = METHODS.iter().find(|(_, method)| *method == self);
+        found.map_or("", |(name, _)| name)
     }
 
     /// The command for the session, or what is wrong with the arguments.

@@ -213,9 +213,7 @@ impl Backend {
         }
         Ok(())
     }
-}
 
-impl Backend {
     pub(super) fn resumed(&mut self, session: &SessionId, out: &mut Outbox) {
         let Some(state) = self.sessions.get_mut(session) else { return };
         state.phase = SessionPhase::Running;

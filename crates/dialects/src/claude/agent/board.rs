@@ -71,15 +71,8 @@ impl Translator {
             "diff" => {
                 let Some(file_path) = payload.file else { return };
                 self.board_turn(out);
-                out.emit(FileChanged {
-                    file_path,
-                    change_type: FileChangeType::Modified,
-                    diff: payload.diff,
-                    before: None,
-                    after: None,
-                    moved_to: None,
-                    tool_id: None,
-                });
+                let changed = FileChanged::new(file_path, FileChangeType::Modified);
+                out.emit(FileChanged { diff: payload.diff, ..changed });
             }
             "action" => {
                 let Some(tool) = payload.tool else { return };
@@ -132,14 +125,10 @@ impl Translator {
                 break id;
             }
         };
-        self.ledger.open_tool(&id, &Agent::main(), ToolState::default());
+        self.ledger.tools.open(&id, &Agent::main(), ToolState::default());
         out.emit(ToolStarted {
-            tool_id: Text::from(id.as_str()),
-            tool_name: Text::from(tool),
             arguments: args.filter(|args| args.is_object()).map(Value::json),
-            kind: tool_kind(tool),
-            title: None,
-            server: None,
+            ..ToolStarted::new(id.as_str(), tool, tool_kind(tool))
         });
         id
     }
@@ -149,16 +138,12 @@ impl Translator {
     fn board_result(&mut self, payload: BoardPayload<'_>, out: &mut Out<'_>) {
         let Some(tool) = payload.tool else { return };
         let id = self.board_running(&tool).unwrap_or_else(|| self.board_call(&tool, None, out));
-        self.ledger.close_tool(&id);
+        self.ledger.tools.close(&id);
         let success = payload.success != Some(false);
         out.emit(ToolCompleted {
-            tool_id: Text::from(id),
-            success,
             error: if success { None } else { payload.output.and_then(Value::to) },
             result: payload.output.map(Value::json),
-            exit_code: None,
-            duration_ms: None,
-            structured: None,
+            ..ToolCompleted::new(id, success)
         });
     }
 
@@ -167,7 +152,7 @@ impl Translator {
         loop {
             let at = self.board.running.iter().position(|(name, _)| name == tool)?;
             let (_, id) = self.board.running.remove(at)?;
-            if self.ledger.tool(&id).is_some() {
+            if self.ledger.tools.get(&id).is_some() {
                 return Some(id);
             }
         }

@@ -124,7 +124,7 @@ impl Calls {
             return Err(GatewayError::new(ErrorCode::Overloaded, message));
         }
         let id = self.next_id();
-        write_line(&ControlRequest { kind: "control_request", request_id: &id, request }, out);
+        write_line(&ControlRequest { request_id: &id, request }, out);
         self.waiting.push(PendingCall { id, ..waiting });
         Ok(())
     }
@@ -133,7 +133,7 @@ impl Calls {
     /// wait.
     pub(super) fn tell(&mut self, request: &impl Serialize, out: &mut Out<'_>) {
         let id = self.next_id();
-        write_line(&ControlRequest { kind: "control_request", request_id: &id, request }, out);
+        write_line(&ControlRequest { request_id: &id, request }, out);
         if self.waiting.len() < CALL_LIMIT {
             self.waiting.push(PendingCall { id, ..PendingCall::default() });
         }
@@ -146,9 +146,8 @@ impl Calls {
 }
 
 #[derive(Serialize)]
+#[serde(tag = "type", rename = "control_request")]
 struct ControlRequest<'r, R> {
-    #[serde(rename = "type")]
-    kind: &'static str,
     request_id: &'r str,
     request: &'r R,
 }
@@ -172,7 +171,7 @@ impl Translator {
             request.insert("shownMode", Json::of(mode));
         }
         let request = &request;
-        write_line(&ControlRequest { kind: "control_request", request_id: &id, request }, out);
+        write_line(&ControlRequest { request_id: &id, request }, out);
         self.calls.initialize_reply.id = Some(id);
     }
 

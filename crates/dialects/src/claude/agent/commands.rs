@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use agentwire_protocol::command::Delivery;
-use agentwire_protocol::{Call, Command, Configure, ErrorCode, GatewayError, Json, Prompt};
+use agentwire_protocol::id::is_uuid;
+use agentwire_protocol::{Call, Command, Configure, GatewayError, Json, Prompt};
 use serde_json::{Map, Value, json};
 
 use super::Translator;
 use super::calls::{acknowledge, initialize_field, write_line};
+use crate::agent::refused_command;
 use crate::claude::modes;
 use crate::tape::{Action, Out};
 
@@ -56,7 +58,7 @@ impl Translator {
         out: &mut Out<'_>,
     ) -> Result<(), GatewayError> {
         match command {
-            Command::Prompt(prompt) => self.prompt(call, prompt, out),
+            Command::Prompt(prompt) => return self.prompt(call, prompt, out),
             Command::Interrupt { cancel_queued } => {
                 // Do not wait for the reply: an agent that hangs must not block the caller.
                 let request = match cancel_queued {
@@ -64,8 +66,6 @@ impl Translator {
                     false => json!({ "subtype": "interrupt" }),
                 };
                 self.calls.tell(&request, out);
-                acknowledge(call, out);
-                Ok(())
             }
             Command::Stop => {
                 // Versions that do not know `end_session` end when their turn does.
@@ -73,25 +73,21 @@ impl Translator {
                 self.calls.tell(&request, out);
                 self.stopped = true;
                 out.act(Action::CloseStdin);
-                acknowledge(call, out);
-                Ok(())
             }
-            Command::Finish => {
-                // Claude finishes the work it was given, then exits by itself.
-                out.act(Action::CloseStdin);
-                acknowledge(call, out);
-                Ok(())
-            }
-            Command::Settle(settlement) => self.settle(call, settlement, out),
-            Command::Configure(change) => self.configure(call, change, out),
-            Command::Query { method, args } => self.query(call, method, args, out),
+            // Claude finishes the work it was given, then exits by itself.
+            Command::Finish => out.act(Action::CloseStdin),
+            Command::Settle(settlement) => return self.settle(call, settlement, out),
+            Command::Configure(change) => return self.configure(call, change, out),
+            Command::Query { method, args } => return self.query(call, method, args, out),
             Command::Rewind { message_id, dry_run } => {
-                self.rewind(call, Json::of(message_id), *dry_run, out)
+                return self.rewind(call, Json::of(message_id), *dry_run, out);
             }
             Command::Start(_) | Command::Attach { .. } => {
-                Err(self.unsupported(&format!("the command {}", command.name())))
+                return Err(refused_command(self.name(), command));
             }
         }
+        acknowledge(call, out);
+        Ok(())
     }
 
     fn prompt(
@@ -102,13 +98,10 @@ impl Translator {
     ) -> Result<(), GatewayError> {
         let uuid = prompt.message_id.as_deref();
         if uuid.is_some_and(|id| !is_uuid(id)) {
-            let message = "messageId must be a UUID";
-            return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
+            return Err(GatewayError::invalid("messageId must be a UUID"));
         }
         let content = if let Some(content) = &prompt.content {
-            content.read().map_err(|_| {
-                GatewayError::new(ErrorCode::InvalidMessage, "content must be content blocks")
-            })?
+            content.read().map_err(|_| GatewayError::invalid("content must be content blocks"))?
         } else if prompt.images.is_empty() {
             json!(prompt.text)
         } else {
@@ -128,9 +121,9 @@ impl Translator {
         });
         if let Some(fields) = line.as_object_mut() {
             let native = prompt.native.as_ref().map(Json::read::<Map<String, Value>>);
-            let native = native.transpose().map_err(|_| {
-                GatewayError::new(ErrorCode::InvalidMessage, "native must be an object")
-            })?;
+            let native = native
+                .transpose()
+                .map_err(|_| GatewayError::invalid("native must be an object"))?;
             let own = native.into_iter().flatten();
             fields.extend(own.filter(|(name, _)| !matches!(&**name, "type" | "message")));
             fields.extend(uuid.map(|uuid| ("uuid".to_owned(), json!(uuid))));
@@ -174,20 +167,16 @@ impl Translator {
                 json!({ "subtype": "set_max_thinking_tokens", "max_thinking_tokens": tokens }),
             );
         }
+        requests.iter().try_for_each(|request| self.calls.ask(call, request, None, out))?;
         match mode {
             Some(mode) => {
-                requests.iter().try_for_each(|request| self.calls.ask(call, request, None, out))?;
                 let own = change.permission_mode.as_deref();
-                self.set_mode(call, mode, own, modes::shown(own, change.approval_mode), out)
+                self.set_mode(call, mode, own, modes::shown(own, change.approval_mode), out)?;
             }
-            None if requests.is_empty() => {
-                acknowledge(call, out);
-                Ok(())
-            }
-            None => {
-                requests.iter().try_for_each(|request| self.calls.ask(call, request, None, out))
-            }
+            None if requests.is_empty() => acknowledge(call, out),
+            None => {}
         }
+        Ok(())
     }
 
     /// Makes Claude run in `mode`. `own` is the mode that the client asked for by Claude's name, and `kept`
@@ -223,10 +212,7 @@ impl Translator {
         if let Some(field) = initialize_field(method) {
             return self.reply_from_initialize(call, field, out);
         }
-        let missing = |what: &str| {
-            let message = format!("{method} needs {what}");
-            GatewayError::new(ErrorCode::InvalidMessage, message)
-        };
+        let missing = |what: &str| GatewayError::invalid(format!("{method} needs {what}"));
         match method {
             "setPermissionMode" => {
                 let mode = args.first().and_then(|mode| mode.read::<String>().ok());
@@ -250,7 +236,7 @@ impl Translator {
             _ => {}
         }
         let Some((_, subtype, names)) = QUERIES.iter().find(|(name, ..)| *name == method) else {
-            return Err(self.unsupported(&format!("the query {method}")));
+            return Err(self.unsupported(format!("the query {method}")));
         };
         if args.len() > names.len() {
             return Err(missing(&format!("at most {} arguments", names.len())));
@@ -293,7 +279,7 @@ impl Translator {
             Ok("set_permission_mode") => "use the query setPermissionMode",
             Ok(_) | Err(_) => return Ok(()),
         };
-        Err(self.unsupported(&format!("this control request: {instead}")))
+        Err(self.unsupported(format!("this control request: {instead}")))
     }
 }
 
@@ -306,9 +292,4 @@ fn wants_dry_run(options: &Json<'_>) -> bool {
         dry_run: bool,
     }
     options.read().or_else(|_| options.read::<Options>().map(|o| o.dry_run)).unwrap_or(false)
-}
-
-fn is_uuid(id: &str) -> bool {
-    let lengths = id.split('-').map(str::len);
-    lengths.eq([8, 4, 4, 4, 12]) && id.chars().all(|c| c == '-' || c.is_ascii_hexdigit())
 }

@@ -46,13 +46,9 @@ impl IntendedChange {
     /// The change was made. Whether the file existed before is not reported.
     pub(super) fn done<'d>(self) -> FileChanged<'d> {
         FileChanged {
-            file_path: Text::from(self.path),
-            change_type: FileChangeType::Modified,
             diff: self.diff.map(Text::from),
-            before: None,
             after: self.after.map(Text::from),
-            moved_to: None,
-            tool_id: None,
+            ..FileChanged::new(self.path, FileChangeType::Modified)
         }
     }
 }
@@ -77,15 +73,9 @@ pub(super) fn changed(result: Value<'_>) -> Option<FileChanged<'_>> {
         let diff = diff::of_texts(&before?, &after.as_ref()?.decode())?;
         (!diff.is_empty()).then_some(diff)
     });
-    Some(FileChanged {
-        file_path,
-        change_type: if created { FileChangeType::Created } else { FileChangeType::Modified },
-        diff: diff.map(Text::from),
-        before,
-        after,
-        moved_to: None,
-        tool_id: None,
-    })
+    let change_type = if created { FileChangeType::Created } else { FileChangeType::Modified };
+    let diff = diff.map(Text::from);
+    Some(FileChanged { diff, before, after, ..FileChanged::new(file_path, change_type) })
 }
 
 fn hunks(patch: Value<'_>) -> String {

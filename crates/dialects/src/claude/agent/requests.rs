@@ -13,6 +13,7 @@ use crate::claude::wire::{
     ResultMeta,
 };
 use crate::json::Value;
+use crate::mcp::form_question;
 use crate::tape::{Agent, Ending, Out};
 
 /// The state of a request until its answer.
@@ -171,10 +172,10 @@ impl Translator {
             elicitation_id,
         };
         let id = raise.request_id.to_string();
-        if self.ledger.request(&id).is_some() {
+        if self.ledger.requests.get(&id).is_some() {
             return;
         }
-        if self.ledger.open_request(&id, agent, ask.clone()) {
+        if self.ledger.requests.open(&id, agent, ask.clone()) {
             out.emit_as(agent, raise);
         } else if !out.is_recording() {
             // Nobody would answer, and the agent would wait forever.
@@ -187,8 +188,7 @@ impl Translator {
 
     /// The agent that asks: the one that made the call, or else the one that Claude names by its own id.
     fn asker(&mut self, tool: Option<&str>, native: Option<&str>) -> Agent<'static> {
-        let caller =
-            tool.and_then(|id| self.ledger.tool(id)).map(|tool| super::owned(&tool.agent()));
+        let caller = tool.and_then(|id| self.ledger.tools.get(id)).map(|tool| tool.agent.clone());
         caller.or_else(|| self.agents.by_native(native?)).unwrap_or(Agent::main())
     }
 
@@ -197,8 +197,8 @@ impl Translator {
     }
 
     pub(super) fn settled(&mut self, id: &str, ending: Ending, out: &mut Out<'_>) {
-        if let Some(request) = self.ledger.close_request(id) {
-            out.settled(&request.agent(), id, ending, None, None);
+        if let Some(request) = self.ledger.requests.close(id) {
+            out.settled(&request.agent, id, ending, None, None);
         }
     }
 
@@ -267,7 +267,7 @@ impl Translator {
     pub(super) fn echoed(&mut self, id: &str, answer: Value<'_>, out: &mut Out<'_>) -> bool {
         // In a live session only we give the answer: what the agent prints settles nothing.
         let Some(recording) = out.recording() else { return false };
-        let Some(sort) = self.ledger.request(id).map(|request| request.memo.sort) else {
+        let Some(sort) = self.ledger.requests.get(id).map(|request| request.memo.sort) else {
             return false;
         };
         let echo: Echo<'_> = answer.to().unwrap_or_default();
@@ -278,10 +278,10 @@ impl Translator {
             (AnswerFormat::Question, Some(_)) => recording.answered(by),
             _ => Ending::resolved(by),
         };
-        let Some(request) = self.ledger.close_request(id) else { return false };
+        let Some(request) = self.ledger.requests.close(id) else { return false };
         let shown = request.memo.input.as_ref();
         let updated_input = echo.updated_input.filter(|input| Some(input) != shown);
-        out.settled(&request.agent(), id, ending, echo.message, updated_input);
+        out.settled(&request.agent, id, ending, echo.message, updated_input);
         true
     }
 
@@ -291,7 +291,7 @@ impl Translator {
     }
 
     fn open_requests(&self, fits: impl Fn(&PendingRequest) -> bool) -> Vec<(String, AnswerFormat)> {
-        let open = self.ledger.requests().filter(|request| fits(&request.memo));
+        let open = self.ledger.requests.iter().filter(|request| fits(&request.memo));
         open.map(|request| (request.id.clone(), request.memo.sort)).collect()
     }
 }
@@ -359,22 +359,5 @@ fn questions(sort: AnswerFormat, input: Option<Value<'_>>) -> Vec<Question<'_>> 
 fn schema_questions(request: Value<'_>) -> Vec<Question<'_>> {
     let fields = request.get("requested_schema").and_then(|schema| schema.get("properties"));
     let fields = fields.into_iter().flat_map(Value::fields);
-    fields
-        .map(|(name, field)| Question {
-            question: field
-                .read("description")
-                .or_else(|| field.read("title"))
-                .unwrap_or_else(|| Text::new(name.clone())),
-            id: Some(Text::new(name)),
-            header: None,
-            options: field
-                .get("enum")
-                .into_iter()
-                .flat_map(Value::items)
-                .filter_map(|label| Some(QuestionOption { label: label.to()?, description: None }))
-                .collect(),
-            multi_select: false,
-            is_secret: false,
-        })
-        .collect()
+    fields.map(|(name, field)| form_question(name, field, None)).collect()
 }

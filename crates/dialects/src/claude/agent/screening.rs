@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use agentwire_protocol::event::{Other, Status, StatusChanged};
-use agentwire_protocol::{Call, ErrorCode, GatewayError, Json, Settlement, Text};
+use agentwire_protocol::{Call, GatewayError, Json, Settlement, Text};
 use serde_json::json;
 
 use super::Translator;
@@ -73,7 +73,7 @@ impl Translator {
         let at = self.judged.iter().position(|(open, _)| open == id)?;
         let Some(output) = &settlement.hook_output else {
             let message = "the gateway's own hook must be answered with hookOutput";
-            return Some(Err(GatewayError::new(ErrorCode::InvalidMessage, message)));
+            return Some(Err(GatewayError::invalid(message)));
         };
         let (_, tool) = self.judged.remove(at);
         let is_denied = Output::read(output).is_ok_and(|output| output.denies());
@@ -117,5 +117,5 @@ fn denial(reason: &str) -> Json<'static> {
 
 fn respond(id: &str, output: &Json<'static>, out: &mut Out<'_>) {
     let response = ResponseBody::Success { request_id: id, response: output.clone() };
-    write_line(&ControlResponse { kind: "control_response", response }, out);
+    write_line(&ControlResponse { response }, out);
 }

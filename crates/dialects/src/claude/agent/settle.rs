@@ -20,9 +20,8 @@ enum Response {
 }
 
 #[derive(Serialize)]
+#[serde(tag = "type", rename = "control_response")]
 pub(super) struct ControlResponse<'r> {
-    #[serde(rename = "type")]
-    pub(super) kind: &'static str,
     pub(super) response: ResponseBody<'r>,
 }
 
@@ -34,9 +33,8 @@ pub(super) enum ResponseBody<'r> {
 }
 
 #[derive(Serialize)]
+#[serde(tag = "type", rename = "callback.response")]
 struct CallbackResponse<'r> {
-    #[serde(rename = "type")]
-    kind: &'static str,
     id: &'r str,
     #[serde(skip_serializing_if = "Option::is_none")]
     session_id: Option<String>,
@@ -55,7 +53,7 @@ impl Translator {
         }
         let id = settlement.request_id.as_str();
         let answer = settlement.answer()?;
-        let Some(request) = self.ledger.request(id) else {
+        let Some(request) = self.ledger.requests.get(id) else {
             let message = format!("no request {id} is open");
             return Err(GatewayError::new(ErrorCode::RequestNotFound, message));
         };
@@ -75,7 +73,7 @@ impl Translator {
         if interrupts {
             self.calls.tell(&json!({ "subtype": "interrupt" }), out);
         }
-        self.ledger.close_request(id);
+        self.ledger.requests.close(id);
         if let Some(tool) = ask.tool_use_id.filter(|_| denied && ask.sort != AnswerFormat::Hook) {
             self.mark_denied(&tool);
         }
@@ -116,15 +114,15 @@ fn respond(
                 Response::Success(response) => ResponseBody::Success { request_id: id, response },
                 Response::Error(error) => ResponseBody::Error { request_id: id, error },
             };
-            write_line(&ControlResponse { kind: "control_response", response }, out);
+            write_line(&ControlResponse { response }, out);
         }
         RequestChannel::Callback(session_id) => {
             let payload = match reply {
                 Response::Success(payload) => snake_case(&payload)?,
                 Response::Error(reason) => Json::of(&json!({ "reason": reason })),
             };
-            let (kind, session_id) = ("callback.response", session_id.clone());
-            write_line(&CallbackResponse { kind, id, session_id, payload }, out);
+            let session_id = session_id.clone();
+            write_line(&CallbackResponse { id, session_id, payload }, out);
         }
     }
     Ok(())
@@ -254,7 +252,7 @@ fn without_rules(agent: &str, answer: Answer, request: &str) -> Result<Answer, G
 
 fn unfit(answer: &str, request: &str) -> GatewayError {
     let message = format!("{answer} are not an answer to {request}; give behavior or hookOutput");
-    GatewayError::new(ErrorCode::InvalidMessage, message)
+    GatewayError::invalid(message)
 }
 
 fn object(own: Json<'static>) -> Result<Json<'static>, GatewayError> {
@@ -264,19 +262,9 @@ fn object(own: Json<'static>) -> Result<Json<'static>, GatewayError> {
 
 /// `callback.response` is in snake case throughout, and identifies the call by the request's id alone.
 fn snake_case(payload: &Json<'_>) -> Result<Json<'static>, GatewayError> {
-    let mut renamed = Object::new();
-    for (key, value) in read_object(payload)? {
-        if key == "toolUseID" {
-            continue;
-        }
-        let mut name = String::new();
-        for letter in key.chars() {
-            if letter.is_ascii_uppercase() {
-                name.push('_');
-            }
-            name.push(letter.to_ascii_lowercase());
-        }
-        renamed.insert(name, value);
-    }
+    let mut fields = read_object(payload)?;
+    fields.remove("toolUseID");
+    let renamed: Object =
+        fields.into_iter().map(|(name, value)| (hooks::snake(&name), value)).collect();
     Ok(Json::of(&renamed))
 }

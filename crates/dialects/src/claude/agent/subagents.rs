@@ -116,7 +116,7 @@ impl Translator {
 
     /// The agent that made that tool call, or the main agent if the call is not open.
     pub(super) fn owner(&mut self, tool: &str) -> Agent<'static> {
-        self.ledger.tool(tool).map_or(Agent::main(), |tool| super::owned(&tool.agent()))
+        self.ledger.tools.get(tool).map_or(Agent::main(), |tool| tool.agent.clone())
     }
 
     pub(super) fn spawn(
@@ -188,11 +188,8 @@ impl Translator {
     fn cut(&mut self, id: &str, out: &mut Out<'_>) {
         let Some(agent) = self.agents.get(id) else { return };
         let finished = AgentFinished {
-            outcome: agent.outcome.unwrap_or(AgentOutcome::Cancelled),
-            result: None,
             native_id: agent.native.clone().map(Text::from),
-            usage: None,
-            duration_ms: None,
+            ..AgentFinished::new(agent.outcome.unwrap_or(AgentOutcome::Cancelled))
         };
         self.finish(id, finished, out);
     }
@@ -206,7 +203,7 @@ impl Translator {
             .map(|agent| agent.id.clone())
             .collect();
         for id in children {
-            if self.ledger.tool(&id).is_some() {
+            if self.ledger.tools.get(&id).is_some() {
                 self.cut(&id, out);
             }
         }
@@ -253,7 +250,7 @@ impl Translator {
             agent.outcome = Some(outcome);
         }
         // For an agent in the foreground, the result says more and comes next.
-        if told && self.ledger.tool(&id).is_none() {
+        if told && self.ledger.tools.get(&id).is_none() {
             let spent = line.usage.unwrap_or_default();
             let finished = AgentFinished {
                 outcome,

@@ -4,9 +4,10 @@ use agentwire_protocol::event::{TextChunk, ThinkingChunk, UsageReported};
 use agentwire_protocol::{MAIN_AGENT, Text, TokenUsage};
 
 use super::turns::{context_used, merged, usage};
-use super::{Translator, fail, owned};
+use super::{Translator, fail};
 use crate::claude::wire::{self, Delta, Message, StreamEvent, StreamLine, Usage};
 use crate::json::Value;
+use crate::ledger::owned;
 use crate::sent_text::SentText;
 use crate::tape::{Agent, Out};
 

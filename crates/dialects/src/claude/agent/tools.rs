@@ -11,6 +11,7 @@ use super::tasks::TaskCall;
 use super::{Translator, plain_text};
 use crate::claude::wire::{Block, ResultMeta};
 use crate::json::Value;
+use crate::ledger::owned;
 use crate::tape::{Agent, Out};
 
 /// The state of a tool call until its result.
@@ -54,7 +55,7 @@ impl Translator {
             denied: false,
         };
         // A repeated line makes no new call.
-        if !self.mark_reported(&id) || !self.ledger.open_tool(&id, agent, call) {
+        if !self.mark_reported(&id) || !self.ledger.tools.open(&id, agent, call) {
             return;
         }
         let text = |field| input.and_then(|input| input.get(field)).and_then(Value::to);
@@ -105,7 +106,7 @@ impl Translator {
         result: &ToolResult<'_>,
         out: &mut Out<'_>,
     ) {
-        let call = self.ledger.close_tool(id);
+        let call = self.ledger.tools.close(id);
         // A call that was closed by the end of its turn stays closed.
         if call.is_none() && !self.mark_reported(id) {
             if !result.is_error {
@@ -113,7 +114,7 @@ impl Translator {
             }
             return;
         }
-        let owner = call.as_ref().map_or_else(|| super::owned(agent), |c| super::owned(&c.agent()));
+        let owner = call.as_ref().map_or_else(|| owned(agent), |call| call.agent.clone());
         let call = call.map(|call| call.memo).unwrap_or_default();
 
         let structured = result.structured.filter(|value| value.is_object());
@@ -197,7 +198,7 @@ impl Translator {
 
     /// Somebody refused that call. Its result will say so less clearly.
     pub(super) fn mark_denied(&mut self, id: &str) {
-        if let Some(tool) = self.ledger.tool(id) {
+        if let Some(tool) = self.ledger.tools.get(id) {
             tool.memo.denied = true;
         }
     }

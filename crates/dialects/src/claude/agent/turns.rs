@@ -35,13 +35,6 @@ struct SentPrompt {
     text: String,
 }
 
-impl From<SentPrompt> for TurnInput<'static> {
-    fn from(sent: SentPrompt) -> Self {
-        let ids = sent.uuid.into_iter().map(Text::from).collect();
-        Self { text: Text::from(sent.text), ids }
-    }
-}
-
 impl Prompts {
     pub(super) fn sent(&mut self, uuid: Option<&str>, text: &str) {
         if self.waiting.len() < WAITING_LIMIT {
@@ -84,7 +77,6 @@ pub(super) struct Totals {
     models: BTreeMap<String, (TokenUsage, Option<f64>)>,
 }
 
-/// What one turn used.
 struct TurnUsage {
     usage: TokenUsage,
     models: Vec<ModelUsage>,
@@ -170,7 +162,9 @@ impl Translator {
     pub(super) fn fail_prompts(&mut self, reason: TurnFailure, out: &mut Out<'_>) {
         let prompts = std::mem::take(&mut self.prompts);
         for sent in prompts.taken.into_iter().chain(prompts.waiting) {
-            self.ledger.start_turn(out, Some(TurnInput::from(sent)), TurnOrigin::Prompt);
+            let ids = sent.uuid.into_iter().map(Text::from).collect();
+            let input = TurnInput { text: Text::from(sent.text), ids };
+            self.ledger.start_turn(out, Some(input), TurnOrigin::Prompt);
             self.ledger.fail_turn(
                 out,
                 reason,

@@ -27,18 +27,14 @@ struct ControlResponse {
 #[derive(Deserialize)]
 struct Response {
     request_id: String,
-    #[serde(default)]
     subtype: Option<String>,
-    #[serde(default)]
     response: Option<Json<'static>>,
-    #[serde(default)]
     error: Option<Json<'static>>,
 }
 
 #[derive(Deserialize)]
 struct CallbackResponse {
     id: String,
-    #[serde(default)]
     payload: Option<Json<'static>>,
 }
 
@@ -108,7 +104,6 @@ impl Answer {
 }
 
 impl ClaudeFront {
-    /// A request was settled.
     pub(super) fn settled(&mut self, settled: &RequestSettled<'_>, out: &mut Outbox) {
         let id = settled.request_id.decode();
         self.raised.retain(|(raised, ..)| *raised != id);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{ClaudeFront, PendingCall, Stage};
 use crate::claude::render::VERSION;
-use crate::front::{GatewayReply, Outbox};
+use crate::front::{GatewayReply, GatewayResult, Outbox};
 
 pub(super) type Fields = BTreeMap<String, Json<'static>>;
 
@@ -36,14 +36,12 @@ struct Line {
 
 #[derive(Deserialize)]
 struct Id {
-    #[serde(default)]
     request_id: Option<String>,
 }
 
 #[derive(Serialize)]
+#[serde(tag = "type", rename = "control_response")]
 struct Response<T: Serialize> {
-    #[serde(rename = "type")]
-    kind: &'static str,
     response: T,
 }
 
@@ -86,7 +84,7 @@ fn fail_with(id: &str, error: &str, code: Option<&str>, out: &mut Outbox) {
     if let (Some(code), Some(fields)) = (code, response.as_object_mut()) {
         fields.insert("error_code".to_owned(), json!(code));
     }
-    out.send_json(&Response { kind: "control_response", response });
+    out.send_json(&Response { response });
 }
 
 /// Claude's code for the error, if Claude gave one.
@@ -100,7 +98,7 @@ fn error_code(error: &GatewayError) -> Option<String> {
 
 fn succeed(id: &str, response: Json<'static>, out: &mut Outbox) {
     let response = Success { subtype: "success", request_id: id, response };
-    out.send_json(&Response { kind: "control_response", response });
+    out.send_json(&Response { response });
 }
 
 impl ClaudeFront {
@@ -160,12 +158,7 @@ impl ClaudeFront {
     }
 
     /// Answers the client with the session's reply.
-    pub(super) fn replied(
-        &mut self,
-        control: Control,
-        reply: Result<GatewayReply, GatewayError>,
-        out: &mut Outbox,
-    ) {
+    pub(super) fn replied(&mut self, control: Control, reply: GatewayResult, out: &mut Outbox) {
         let id = control.id.as_str();
         let subtype = control.subtype.as_str();
         let done = match reply {
@@ -236,12 +229,7 @@ impl ClaudeFront {
     }
 
     /// The agent reported something about itself, or has nothing to report.
-    pub(super) fn learned(
-        &mut self,
-        of: &'static str,
-        reply: Result<GatewayReply, GatewayError>,
-        out: &mut Outbox,
-    ) {
+    pub(super) fn learned(&mut self, of: &'static str, reply: GatewayResult, out: &mut Outbox) {
         if let Ok(GatewayReply::Done(told)) = reply {
             let known = match of {
                 "models" => &mut self.info.models,
@@ -304,9 +292,7 @@ impl ClaudeFront {
             succeed(&id, Json::of(&response), out);
         }
     }
-}
 
-impl ClaudeFront {
     /// The agent's models; if it reports none, the one that it runs with.
     fn models(&self) -> Json<'static> {
         let told = models(&self.info.models);

@@ -22,13 +22,10 @@ pub(super) enum Flavour {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Matcher {
-    #[serde(default)]
     matcher: Option<String>,
-    #[serde(default)]
     timeout: Option<f64>,
     #[serde(default, alias = "hook_callback_ids")]
     hook_callback_ids: Vec<String>,
-    #[serde(default)]
     on_failure: Option<String>,
 }
 
@@ -62,7 +59,8 @@ pub(super) fn apply(fields: &Fields, config: &mut SessionConfig) -> Result<Flavo
             "sdkMcpServers" => {
                 let servers = config.mcp_servers.get_or_insert_default();
                 for server in read::<Vec<String>>(name, value)? {
-                    servers.insert(server, hosted());
+                    let kind = Some("sdk".to_owned());
+                    servers.insert(server, McpServer { kind, ..McpServer::default() });
                 }
             }
             "jsonSchema" => {
@@ -112,10 +110,6 @@ fn system_prompt(value: &Json<'_>) -> Result<String, String> {
         Ok(text) => Ok(text),
         Err(_) => Ok(read::<Vec<String>>("systemPrompt", value)?.join("\n\n")),
     }
-}
-
-fn hosted() -> McpServer {
-    McpServer { kind: Some("sdk".to_owned()), ..McpServer::default() }
 }
 
 fn read<T: serde::de::DeserializeOwned>(name: &str, value: &Json<'_>) -> Result<T, String> {

@@ -21,20 +21,8 @@ struct UserMessage {
 struct Block {
     #[serde(rename = "type")]
     kind: String,
-    #[serde(default)]
     text: Option<String>,
-    #[serde(default)]
     source: Option<Json<'static>>,
-}
-
-#[derive(Deserialize)]
-struct Source {
-    #[serde(rename = "type")]
-    kind: String,
-    #[serde(default)]
-    media_type: Option<String>,
-    #[serde(default)]
-    data: Option<String>,
 }
 
 /// Reads a `user` line. `keeps_form`: the agent accepts content blocks, and gets them unchanged.
@@ -81,17 +69,13 @@ pub(crate) fn content(content: Json<'static>, keeps_form: bool) -> Result<Prompt
         let fields = block.read::<Fields>().map_err(unread)?.len();
         let Block { kind, text, source } = block.read().map_err(unread)?;
         is_form &= fields == 2;
-        match (kind.as_str(), text, source.and_then(|source| source.read::<Source>().ok())) {
+        match (kind.as_str(), text, source.as_ref().and_then(image)) {
             ("text", Some(text), _) => {
                 // Text after an image would move in front of it.
                 is_form &= texts.is_empty() && prompt.images.is_empty();
                 texts.push(text);
             }
-            ("image", _, Some(Source { kind, media_type: Some(media_type), data: Some(data) }))
-                if kind == "base64" =>
-            {
-                prompt.images.push(Image { media_type, data });
-            }
+            ("image", _, Some(image)) => prompt.images.push(image),
             _ => is_all = false,
         }
     }
@@ -100,4 +84,17 @@ pub(crate) fn content(content: Json<'static>, keeps_form: bool) -> Result<Prompt
         prompt.content = Some(content);
     }
     Ok(prompt)
+}
+
+/// The image in an image block's `source`, if the block contains it.
+pub(crate) fn image(source: &Json<'_>) -> Option<Image> {
+    #[derive(Deserialize)]
+    struct Source {
+        #[serde(rename = "type")]
+        kind: String,
+        media_type: Option<String>,
+        data: Option<String>,
+    }
+    let source = source.read::<Source>().ok().filter(|source| source.kind == "base64")?;
+    Some(Image { media_type: source.media_type?, data: source.data? })
 }

@@ -28,17 +28,15 @@ pub(super) struct ShownRequest {
 }
 
 #[derive(Serialize)]
+#[serde(tag = "type", rename = "control_request")]
 struct ControlRequest<'r> {
-    #[serde(rename = "type")]
-    kind: &'static str,
     request_id: &'r str,
     request: BTreeMap<&'static str, Json<'r>>,
 }
 
 #[derive(Serialize)]
+#[serde(tag = "type", rename = "callback.request")]
 struct CallbackRequest<'r> {
-    #[serde(rename = "type")]
-    kind: &'static str,
     id: &'r str,
     session_id: &'r str,
     payload: BTreeMap<&'static str, Json<'r>>,
@@ -72,14 +70,12 @@ impl ClaudeFront {
         let (tool, input) = self.tool(request);
         let line = match (self.flavour, native) {
             (Flavour::Callback, _) if may_call_back(request.kind) => Json::of(&CallbackRequest {
-                kind: "callback.request",
                 id: &id,
                 session_id: session.as_str(),
                 payload: callback(request, &tool, &input, native.is_some()),
             }),
             (_, Some(line)) => offered(line, request),
             (_, None) => Json::of(&ControlRequest {
-                kind: "control_request",
                 request_id: &id,
                 request: control_request(request, &tool, &input),
             }),

@@ -3,7 +3,7 @@
 use agentwire_protocol::event::{
     AgentFinished, AgentOutcome, AgentSpawned, FileChanged, PlanUpdated, RequestKind,
     RequestOutcome, RequestRaised, RequestSettled, ToolCompleted, ToolFailed, ToolFailure,
-    ToolProgress, ToolStarted,
+    ToolProgress,
 };
 use agentwire_protocol::{Json, MAIN_AGENT, Text};
 use serde::Serialize;
@@ -19,15 +19,6 @@ use crate::claude::permission;
 const OPEN_LIMIT: usize = 4096;
 
 impl Renderer {
-    pub(super) fn tool_started(
-        &mut self,
-        agent: &str,
-        tool: &ToolStarted<'_>,
-        writer: &mut MessageWriter<'_>,
-    ) {
-        self.call(OpenCall::started(agent, tool), writer);
-    }
-
     /// From now on a call shows what permission was asked for. A question becomes a call of Claude's.
     pub(super) fn request_raised(
         &mut self,
@@ -245,7 +236,7 @@ impl Renderer {
         }
     }
 
-    fn call(&mut self, mut tool: OpenCall, writer: &mut MessageWriter<'_>) {
+    pub(super) fn call(&mut self, mut tool: OpenCall, writer: &mut MessageWriter<'_>) {
         let is_open = self.tools.iter().any(|open| open.id == tool.id);
         if is_open || self.tools.len() >= OPEN_LIMIT || !self.may_speak(&tool.agent) {
             return;

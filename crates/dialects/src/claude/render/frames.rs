@@ -7,8 +7,8 @@ use serde::Serialize;
 
 /// `system/init`
 #[derive(Serialize)]
+#[serde(tag = "type", rename = "system")]
 pub(super) struct Init<'a> {
-    pub(super) r#type: &'static str,
     pub(super) subtype: &'static str,
     pub(super) cwd: &'a str,
     pub(super) session_id: &'a str,
@@ -37,8 +37,8 @@ pub(super) struct Server<'a> {
 
 /// `system` with another subtype.
 #[derive(Serialize)]
+#[serde(tag = "type", rename = "system")]
 pub(super) struct System<'a, T> {
-    pub(super) r#type: &'static str,
     pub(super) subtype: &'static str,
     #[serde(flatten)]
     pub(super) fields: T,
@@ -97,8 +97,8 @@ pub(super) struct Retry {
 
 /// `rate_limit_event`
 #[derive(Serialize)]
+#[serde(tag = "type", rename = "rate_limit_event")]
 pub(super) struct RateLimit<'a> {
-    pub(super) r#type: &'static str,
     pub(super) rate_limit_info: &'a Json<'a>,
     pub(super) uuid: String,
     pub(super) session_id: &'a str,
@@ -106,8 +106,8 @@ pub(super) struct RateLimit<'a> {
 
 /// `assistant`
 #[derive(Serialize)]
+#[serde(tag = "type", rename = "assistant")]
 pub(super) struct Assistant<'a> {
-    pub(super) r#type: &'static str,
     pub(super) message: Message<'a>,
     pub(super) parent_tool_use_id: Option<&'a str>,
     pub(super) session_id: &'a str,
@@ -181,8 +181,8 @@ pub(super) enum ServiceTier {
 
 /// `user`
 #[derive(Serialize)]
+#[serde(tag = "type", rename = "user")]
 pub(super) struct User<'a> {
-    pub(super) r#type: &'static str,
     pub(super) message: UserMessage<'a>,
     pub(super) parent_tool_use_id: Option<&'a str>,
     pub(super) session_id: &'a str,
@@ -206,8 +206,8 @@ pub(super) enum UserBlock<'a> {
 
 /// `stream_event`
 #[derive(Serialize)]
+#[serde(tag = "type", rename = "stream_event")]
 pub(super) struct StreamEvent<'a> {
-    pub(super) r#type: &'static str,
     pub(super) event: ModelEvent<'a>,
     pub(super) session_id: &'a str,
     pub(super) parent_tool_use_id: Option<&'a str>,
@@ -247,8 +247,8 @@ pub(super) struct Stop {
 
 /// `result`
 #[derive(Serialize)]
+#[serde(tag = "type", rename = "result")]
 pub(super) struct Outcome<'a> {
-    pub(super) r#type: &'static str,
     pub(super) subtype: &'static str,
     pub(super) is_error: bool,
     pub(super) duration_ms: u64,

@@ -295,7 +295,6 @@ impl OpenMessage {
         let uuid = writer.uuid();
         let session_id = writer.session_id;
         writer.frame(&Assistant {
-            r#type: "assistant",
             message: Message::new(&self.id, &self.model, &[block]),
             parent_tool_use_id: spawned_by,
             session_id,
@@ -320,11 +319,5 @@ fn stream<'e>(
     }
     let uuid = writer.piece_uuid();
     let session_id = writer.session_id;
-    writer.frame(&StreamEvent {
-        r#type: "stream_event",
-        event: event(),
-        session_id,
-        parent_tool_use_id: spawned_by,
-        uuid,
-    });
+    writer.frame(&StreamEvent { event: event(), session_id, parent_tool_use_id: spawned_by, uuid });
 }

@@ -1,5 +1,7 @@
 //! Renders plans as Claude's to-do list.
 
+use std::collections::BTreeMap;
+
 use agentwire_protocol::event::{PlanStatus, PlanUpdated};
 use agentwire_protocol::{Json, Text};
 use serde::Serialize;
@@ -18,9 +20,8 @@ pub(super) fn todos(plan: &PlanUpdated<'_>) -> Json<'static> {
     Json::of(&todos.collect::<Vec<_>>())
 }
 
-/// The input of `TodoWrite`.
 pub(super) fn input(todos: &Json<'_>) -> Json<'static> {
-    Json::of(&Input { todos })
+    Json::of(&BTreeMap::from([("todos", todos)]))
 }
 
 /// The structured result of `TodoWrite`.
@@ -34,11 +35,6 @@ struct Todo<'a> {
     status: &'static str,
     #[serde(rename = "activeForm")]
     active_form: &'a Text<'a>,
-}
-
-#[derive(Serialize)]
-struct Input<'a> {
-    todos: &'a Json<'a>,
 }
 
 #[derive(Serialize)]

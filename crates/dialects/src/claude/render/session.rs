@@ -4,12 +4,13 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use agentwire_protocol::event::{AgentInfo, RequestKind, SessionStarted, Status, StatusChanged};
-use agentwire_protocol::{AgentType, ApprovalMode, EventKind, Json, SessionConfig, TokenUsage};
+use agentwire_protocol::{AgentType, EventKind, Json, SessionConfig, TokenUsage};
 use serde_json::json;
 
 use super::VERSION;
 use super::frames::{Init, Server, Usage};
 use super::output::MessageWriter;
+use crate::agent::mode_name;
 use crate::json::{Scanner, Value};
 use crate::program;
 use crate::program::CacheCount;
@@ -222,7 +223,6 @@ impl Session {
         let uuid = writer.uuid();
         let session_id = writer.session_id;
         writer.frame(&Init {
-            r#type: "system",
             subtype: "init",
             cwd: self.cwd.as_deref().unwrap_or_default(),
             session_id,
@@ -243,13 +243,8 @@ impl Session {
 }
 
 fn configured_mode(config: &SessionConfig) -> Option<&'static str> {
-    config.permission_mode.as_deref().and_then(claude_mode).or(config.approval_mode.map(|mode| {
-        match mode {
-            ApprovalMode::Ask | ApprovalMode::AskDangerous => "default",
-            ApprovalMode::AutoEdit => "acceptEdits",
-            ApprovalMode::AutoAll => "bypassPermissions",
-        }
-    }))
+    let own = config.permission_mode.as_deref().and_then(claude_mode);
+    own.or(config.approval_mode.map(mode_name))
 }
 
 /// Claude's name for a mode of any agent; `None` if the word is not a mode.

@@ -22,7 +22,6 @@ const INPUT_LIMIT: usize = 8 << 20;
 #[derive(Debug)]
 pub(super) struct OpenCall {
     pub(super) id: String,
-    /// The agent that called it.
     pub(super) agent: String,
     /// The name under which it was shown.
     pub(super) name: String,
@@ -109,7 +108,6 @@ pub(super) fn bound(tools: &mut [OpenCall]) {
     }
 }
 
-/// The result of a call.
 pub(super) struct CallResult<'g> {
     /// A string or content blocks.
     pub(super) content: Json<'g>,
@@ -148,7 +146,6 @@ pub(super) fn user(
     let uuid = writer.uuid();
     let session_id = writer.session_id;
     writer.frame(&User {
-        r#type: "user",
         message: UserMessage { role: "user", content: [block] },
         parent_tool_use_id: spawned_by(agent),
         session_id,

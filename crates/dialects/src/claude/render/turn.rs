@@ -75,6 +75,7 @@ pub(super) struct Totals {
 }
 
 /// How a turn ended, whichever event reported it.
+#[derive(Default)]
 pub(super) struct Ending<'e> {
     failure: Option<TurnFailure>,
     /// The answer, or what went wrong.
@@ -95,9 +96,7 @@ impl<'e> Ending<'e> {
         let result = turn.result.as_ref();
         let stop_reason = turn.stop_reason.as_ref().map_or("end_turn".into(), |why| why.decode());
         Self {
-            failure: None,
             words: result.map_or(Cow::Borrowed(last_text), |result| result.decode()),
-            error_type: None,
             stop_reason: Some(stop_reason),
             usage: turn.usage,
             duration_ms: turn.duration_ms,
@@ -105,6 +104,7 @@ impl<'e> Ending<'e> {
             models: &turn.models,
             structured_output: turn.structured_output.as_ref(),
             denials: turn.denials.as_ref(),
+            ..Self::default()
         }
     }
 
@@ -113,18 +113,15 @@ impl<'e> Ending<'e> {
             failure: Some(turn.reason),
             words: turn.error.decode(),
             error_type: turn.error_type.as_ref().map(|name| name.decode()),
-            stop_reason: None,
             usage: turn.usage.unwrap_or_default(),
             duration_ms: turn.duration_ms,
             cost_usd: turn.cost_usd,
             models: &turn.models,
-            structured_output: None,
             denials: turn.denials.as_ref(),
+            ..Self::default()
         }
     }
-}
 
-impl<'e> Ending<'e> {
     /// Whether no answer had the requested form.
     fn is_unstructured(&self) -> bool {
         self.error_type.as_deref() == Some(UNSTRUCTURED)
@@ -135,14 +132,8 @@ impl<'e> Ending<'e> {
         Self {
             failure: Some(TurnFailure::Died),
             words: Cow::Borrowed(why),
-            error_type: None,
-            stop_reason: None,
-            usage: TokenUsage::default(),
             duration_ms: Some(0),
-            cost_usd: None,
-            models: &[],
-            structured_output: None,
-            denials: None,
+            ..Self::default()
         }
     }
 }
@@ -189,7 +180,6 @@ impl Totals {
         let uuid = writer.uuid();
         let session_id = writer.session_id;
         writer.frame(&Outcome {
-            r#type: "result",
             subtype,
             is_error,
             duration_ms: ending.duration_ms.unwrap_or_else(|| turn.lasted(timestamp)),
@@ -261,7 +251,6 @@ fn synthetic(
     let (id, uuid) = (writer.uuid(), writer.uuid());
     let session_id = writer.session_id;
     writer.frame(&Assistant {
-        r#type: "assistant",
         message: Message {
             stop_reason,
             stop_sequence: Some(""),

@@ -7,7 +7,7 @@ use serde_json::{Value as Object, json};
 
 use super::super::app_wire::{Item, RequestParams};
 use super::items::collab_tool;
-use super::tools::{ToolState, started};
+use super::tools::ToolState;
 use super::{Translator, pick};
 use crate::digest::digest;
 use crate::json::Value;
@@ -93,7 +93,7 @@ impl Translator {
         }
         let CallItem { kind, id, value, item } = said;
         let effect = CallEffect::of(kind, id, value, item);
-        let Some(tool) = self.ledger.tool(id) else {
+        let Some(tool) = self.ledger.tools.get(id) else {
             // The call has ended, and still runs or runs again.
             if let Some(effect) = effect.filter(|_| !complete || has_run(item, false)) {
                 self.judge(&effect, out);
@@ -130,7 +130,7 @@ impl Translator {
     /// Updates the growing patch of a file change. A patch that was asked about must not change: an answer
     /// to the old patch does not apply to the new one.
     pub(super) fn rewrite(&mut self, id: &str, changes: Value<'_>, out: &mut Out<'_>) {
-        let Some(tool) = self.ledger.tool(id) else { return };
+        let Some(tool) = self.ledger.tools.get(id) else { return };
         let changes = changes.json().get().to_owned();
         let is_changed = tool.memo.changes.as_ref() != Some(&changes);
         if let Some(effect) = tool.memo.effects.last_mut() {
@@ -150,10 +150,10 @@ impl Translator {
         if out.is_recording() {
             return;
         }
-        let Some(tool) = self.ledger.tool(id) else { return };
+        let Some(tool) = self.ledger.tools.get(id) else { return };
         let effects = std::mem::take(&mut tool.memo.effects);
         effects.iter().for_each(|effect| self.judge(effect, out));
-        if let Some(tool) = self.ledger.tool(id) {
+        if let Some(tool) = self.ledger.tools.get(id) {
             tool.memo.effects = effects;
         }
     }
@@ -161,9 +161,9 @@ impl Translator {
     /// The agent's turn ends: its calls that have no end and wait for no answer have run.
     pub(super) fn all_ran(&mut self, agent: &Agent<'_>, out: &mut Out<'_>) {
         let waits = |id: &str| {
-            self.ledger.requests().any(|request| request.memo.tool.as_deref() == Some(id))
+            self.ledger.requests.iter().any(|request| request.memo.tool.as_deref() == Some(id))
         };
-        let open = self.ledger.tools().filter(|tool| agent.id == *tool.agent);
+        let open = self.ledger.tools.iter().filter(|tool| agent.id == tool.agent.id);
         let open = open.filter(|tool| !tool.memo.is_refused && !waits(&tool.id));
         let open: Vec<String> = open.map(|tool| tool.id.clone()).collect();
         open.iter().for_each(|id| self.runs(id, out));
@@ -193,7 +193,7 @@ impl Translator {
                 | "execCommandApproval"
                 | "applyPatchApproval"
         );
-        let memo = &self.ledger.tool(tool).filter(|_| is_call)?.memo;
+        let memo = &self.ledger.tools.get(tool).filter(|_| is_call)?.memo;
         let newest = memo.effects.len().checked_sub(1)?;
         let is_file = method == "item/fileChange/requestApproval";
         let effects = memo.effects.iter().enumerate();
@@ -212,7 +212,7 @@ impl Translator {
             let called = call.mcp.as_ref().map(|called| called.server.as_str());
             tool.is_none() && server.is_some() && called == server
         };
-        let calls = self.ledger.tools_mut();
+        let calls = self.ledger.tools.iter_mut();
         let calls = calls.filter(|call| tool == Some(&*call.id) || of_server(&call.memo));
         calls.for_each(|call| call.memo.is_refused = true);
     }
@@ -264,26 +264,29 @@ pub(super) fn describe<'a>(
         "commandExecution" => ToolStarted {
             arguments: pick(value, &["command", "cwd", "commandActions"]),
             title: item.command.clone(),
-            ..started(id, "command_execution", ToolKind::Execute)
+            ..ToolStarted::new(id, "command_execution", ToolKind::Execute)
         },
         "fileChange" => ToolStarted {
             arguments: pick(value, &["changes"]),
-            ..started(id, "file_change", ToolKind::Edit)
+            ..ToolStarted::new(id, "file_change", ToolKind::Edit)
         },
         "mcpToolCall" => ToolStarted {
             arguments,
             server: item.server.as_deref().map(Text::from),
-            ..started(id, tool.unwrap_or("mcp_tool_call"), ToolKind::Mcp)
+            ..ToolStarted::new(id, tool.unwrap_or("mcp_tool_call"), ToolKind::Mcp)
         },
         "dynamicToolCall" => ToolStarted {
             arguments,
             server: item.namespace.clone(),
-            ..started(id, tool.unwrap_or("dynamic_tool_call"), ToolKind::Other)
+            ..ToolStarted::new(id, tool.unwrap_or("dynamic_tool_call"), ToolKind::Other)
         },
         "collabAgentToolCall" => {
             let name = collab_tool(tool.unwrap_or("collab_tool_call"));
             let names = ["prompt", "model", "reasoningEffort", "receiverThreadIds"];
-            ToolStarted { arguments: pick(value, &names), ..started(id, name, ToolKind::Agent) }
+            ToolStarted {
+                arguments: pick(value, &names),
+                ..ToolStarted::new(id, name, ToolKind::Agent)
+            }
         }
         "webSearch" => ToolStarted {
             arguments: item
@@ -291,16 +294,16 @@ pub(super) fn describe<'a>(
                 .as_ref()
                 .filter(|query| !query.is_empty())
                 .and_then(|_| pick(value, &["query"])),
-            ..started(id, "web_search", ToolKind::Fetch)
+            ..ToolStarted::new(id, "web_search", ToolKind::Fetch)
         },
         "imageView" => ToolStarted {
             arguments: pick(value, &["path"]),
-            ..started(id, "image_view", ToolKind::Read)
+            ..ToolStarted::new(id, "image_view", ToolKind::Read)
         },
-        "imageGeneration" => started(id, "image_generation", ToolKind::Other),
+        "imageGeneration" => ToolStarted::new(id, "image_generation", ToolKind::Other),
         _ => ToolStarted {
             arguments: pick(value, &["durationMs"]),
-            ..started(id, "sleep", ToolKind::Other)
+            ..ToolStarted::new(id, "sleep", ToolKind::Other)
         },
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::calls::{Pending, input};
 use super::replies::Shape;
 use super::{Translator, exec};
-use crate::agent::report_change;
+use crate::agent::{refused_command, report_change};
 use crate::tape::{Action, Out};
 
 /// Read-only methods that clients may call by Codex's own names.
@@ -58,8 +58,7 @@ impl Translator {
             Command::Configure(change) => self.configure(change, out)?,
             Command::Query { method, args } => return self.query(call, method, args, out),
             Command::Rewind { .. } | Command::Start(_) | Command::Attach { .. } => {
-                let what = format!("the command {}", command.name());
-                return Err(GatewayError::unsupported(self.driver.name(), &what));
+                return Err(refused_command(self.driver.name(), command));
             }
         }
         out.reply(call, Ok(Json::EMPTY));
@@ -144,8 +143,7 @@ impl Translator {
             }
             own if READS.contains(&own) => (own, self.own_params(own, args)?, Shape::Exact),
             other => {
-                let what = format!("the query {other}");
-                return Err(GatewayError::unsupported(self.driver.name(), &what));
+                return Err(self.driver.unsupported(format!("the query {other}")));
             }
         };
         self.has_room()?;
@@ -169,7 +167,9 @@ impl Translator {
         let mut params = match args.first().map(Json::read::<Map<String, Value>>) {
             None => Map::new(),
             Some(Ok(params)) => params,
-            Some(Err(_)) => return Err(invalid(format!("the query {method} takes an object"))),
+            Some(Err(_)) => {
+                return Err(GatewayError::invalid(format!("the query {method} takes an object")));
+            }
         };
         let listing = matches!(method, "thread/list" | "thread/loaded/list");
         if method.starts_with("thread/") && !listing && !params.contains_key("threadId") {
@@ -185,9 +185,5 @@ impl Translator {
 
 fn argument(method: &str, args: &[Json<'static>]) -> Result<String, GatewayError> {
     let text = args.first().and_then(|argument| argument.read::<String>().ok());
-    text.ok_or_else(|| invalid(format!("the query {method} takes a string")))
-}
-
-fn invalid(message: String) -> GatewayError {
-    GatewayError::new(ErrorCode::InvalidMessage, message)
+    text.ok_or_else(|| GatewayError::invalid(format!("the query {method} takes a string")))
 }

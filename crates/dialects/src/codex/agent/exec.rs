@@ -6,15 +6,13 @@ use agentwire_protocol::event::{
     AgentInfo, ErrorEvent, PlanEntry, PlanStatus, PlanUpdated, Status, StatusChanged,
     TurnCompleted, TurnFailure, TurnOrigin, UsageReported,
 };
-use agentwire_protocol::{
-    Call, Command, Configure, ErrorCode, GatewayError, Json, Text, TokenUsage,
-};
+use agentwire_protocol::{Call, Command, Configure, GatewayError, Json, Text, TokenUsage};
 
 use super::super::exec_wire::{Item, Line, Todo, Usage};
 use super::super::policy;
 use super::text::{BlockKey, BlockKind};
 use super::{Driver, Translator};
-use crate::agent::report_change;
+use crate::agent::{refused_command, report_change};
 use crate::images;
 use crate::json::Value;
 use crate::ledger::{completed_turn, failed_turn};
@@ -205,7 +203,6 @@ impl Translator {
         command: &Command,
         out: &mut Out<'_>,
     ) -> Result<(), GatewayError> {
-        let name = self.driver.name();
         match command {
             // The prompt itself is the next process's stdin.
             Command::Prompt(prompt) => {
@@ -232,18 +229,11 @@ impl Translator {
                 let model = change.model.as_ref().and_then(Option::as_ref);
                 report_change(change, model.or(self.first_model.as_ref()).map(String::as_str), out);
             }
-            Command::Settle(answer) => {
-                let message =
-                    format!("{name} never asks, so there is no request {}", answer.request_id);
-                return Err(GatewayError::new(ErrorCode::RequestNotFound, message));
-            }
-            Command::Query { method, .. } => {
-                return Err(GatewayError::unsupported(name, &format!("the query {method}")));
-            }
-            Command::Rewind { .. } | Command::Start(_) | Command::Attach { .. } => {
-                let what = format!("the command {}", command.name());
-                return Err(GatewayError::unsupported(name, &what));
-            }
+            Command::Settle(_)
+            | Command::Query { .. }
+            | Command::Rewind { .. }
+            | Command::Start(_)
+            | Command::Attach { .. } => return Err(refused_command(self.driver.name(), command)),
         }
         out.reply(call, Ok(Json::EMPTY));
         Ok(())
@@ -253,7 +243,7 @@ impl Translator {
 /// Refuses a change that the driver does not support.
 pub(super) fn check(driver: Driver, change: &Configure) -> Result<(), GatewayError> {
     if change.max_thinking_tokens.flatten().is_some() {
-        return Err(GatewayError::unsupported(driver.name(), "maxThinkingTokens"));
+        return Err(driver.unsupported("maxThinkingTokens"));
     }
     policy::mode(driver, change.approval_mode, change.permission_mode.as_deref()).map(drop)
 }

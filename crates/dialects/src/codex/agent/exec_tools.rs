@@ -1,14 +1,11 @@
 //! Tool calls of `codex exec --json`.
 
-use agentwire_protocol::event::{
-    AgentFinished, ToolCompleted, ToolFailure, ToolKind, ToolProgress, ToolStarted,
-};
+use agentwire_protocol::event::{ToolCompleted, ToolFailure, ToolKind, ToolProgress, ToolStarted};
 use agentwire_protocol::{Json, Text};
 
 use super::super::exec_wire::Item;
 use super::exec::Phase;
-use super::threads::{finished, outcome};
-use super::tools::{ToolEnd, ToolState, command_end, completed, mcp_end, started};
+use super::tools::{ToolEnd, ToolState, command_end, completed, mcp_end};
 use super::{Translator, files, pick};
 use crate::json::Value;
 use crate::tape::{Agent, Out};
@@ -58,18 +55,18 @@ impl Translator {
             "command_execution" => ToolStarted {
                 arguments: pick(value, &["command"]),
                 title: item.command.and_then(Value::to).or(item.command_line.clone()),
-                ..started(id, kind, ToolKind::Execute)
+                ..ToolStarted::new(id, kind, ToolKind::Execute)
             },
             "file_change" => ToolStarted {
                 arguments: pick(value, &["changes"]),
-                ..started(id, kind, ToolKind::Edit)
+                ..ToolStarted::new(id, kind, ToolKind::Edit)
             },
             "mcp_tool_call" => {
                 let name = item.tool.clone().or(item.tool_name.clone());
                 ToolStarted {
                     arguments: object(item.arguments.or(item.tool_input)),
                     server: item.server.clone(),
-                    ..started(id, name.unwrap_or(Text::from(kind)), ToolKind::Mcp)
+                    ..ToolStarted::new(id, name.unwrap_or(Text::from(kind)), ToolKind::Mcp)
                 }
             }
             "collab_tool_call" => {
@@ -79,7 +76,11 @@ impl Translator {
                 }
                 ToolStarted {
                     arguments: pick(value, &["prompt", "receiver_thread_ids"]),
-                    ..started(id, item.tool.clone().unwrap_or(Text::from(kind)), ToolKind::Agent)
+                    ..ToolStarted::new(
+                        id,
+                        item.tool.clone().unwrap_or(Text::from(kind)),
+                        ToolKind::Agent,
+                    )
                 }
             }
             _ => ToolStarted {
@@ -88,7 +89,7 @@ impl Translator {
                     .as_ref()
                     .filter(|query| !query.is_empty())
                     .and(pick(value, &["query"])),
-                ..started(id, kind, ToolKind::Fetch)
+                ..ToolStarted::new(id, kind, ToolKind::Fetch)
             },
         };
         let called = ToolState {
@@ -101,7 +102,7 @@ impl Translator {
     /// Only the specification's items grow: a command line or a query that was missing at the start, and
     /// whole outputs, of which the new part is reported.
     fn exec_progress(&mut self, id: &str, item: &Item<'_>, out: &mut Out<'_>) {
-        let Some(tool) = self.ledger.tool(id) else { return };
+        let Some(tool) = self.ledger.tools.get(id) else { return };
         let called = &mut tool.memo;
         if let Some(changes) = item.changes {
             called.changes = Some(changes.json().get().to_owned());
@@ -116,8 +117,7 @@ impl Translator {
         });
         let output = output.filter(|output| !output.is_empty()).map(Text::from);
         if title.is_some() || output.is_some() {
-            let (tool_id, message) = (Text::from(id), title);
-            out.emit(ToolProgress { tool_id, output, message, progress: None, elapsed_ms: None });
+            out.emit(ToolProgress::new(id, output, title));
         }
     }
 
@@ -131,7 +131,7 @@ impl Translator {
     ) {
         let main = &Agent::main();
         let status = item.status.as_deref();
-        let said = self.ledger.tool(id).map(|tool| tool.memo.said.clone());
+        let said = self.ledger.tools.get(id).map(|tool| tool.memo.said.clone());
         let said = said.filter(|said| !said.is_empty()).map(|said| Json::of(&said));
         let end = match kind {
             "command_execution" => {
@@ -165,15 +165,11 @@ impl Translator {
         self.last_error = None;
         let Some(called) = self.end_tool(out, main, id, end) else { return };
         match kind {
-            "file_change" if success => match (item.changes, called.changes) {
-                (Some(changes), _) => files::report_exec_changes(out, main, id, changes),
-                (None, Some(kept)) => {
-                    files::read(&kept, |changes| {
-                        files::report_exec_changes(out, main, id, changes);
-                    });
-                }
-                (None, None) => {}
-            },
+            "file_change" if success => {
+                files::read(item.changes, called.changes.as_deref(), |changes| {
+                    files::report_exec_changes(out, main, id, changes);
+                });
+            }
             "collab_tool_call" => self.exec_agents(id, item, out),
             _ => {}
         }
@@ -182,15 +178,7 @@ impl Translator {
     fn exec_agents(&mut self, id: &str, item: &Item<'_>, out: &mut Out<'_>) {
         let thread = item.receiver_thread_ids.as_ref().and_then(|threads| threads.first());
         self.threads.spawned(id, thread.map(|thread| &**thread), out);
-        for (thread, state) in item.agents_states.into_iter().flat_map(Value::fields) {
-            let Some(status) = state.get("status").and_then(Value::string) else { continue };
-            if let (Some(outcome), Some(thread)) =
-                (outcome(&status), self.threads.known_sub(&thread))
-            {
-                let result = state.read("message");
-                thread.finish(out, AgentFinished { result, ..finished(outcome) });
-            }
-        }
+        self.threads.report_states(item.agents_states, out);
     }
 
     fn exec_made_id(&mut self, phase: Phase, kind: &str) -> String {

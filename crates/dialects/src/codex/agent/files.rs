@@ -65,22 +65,20 @@ pub(super) fn report_exec_changes(
     }
 }
 
-/// Reads changes that were stored from an earlier line.
-pub(super) fn read<T>(kept: &str, then: impl FnOnce(Value<'_>) -> T) -> Option<T> {
+/// Reads the changes of a call: those at its end, or those stored from an earlier line.
+pub(super) fn read(last: Option<Value<'_>>, kept: Option<&str>, then: impl FnOnce(Value<'_>)) {
+    if let Some(changes) = last {
+        return then(changes);
+    }
     let mut scanner = Scanner::new();
-    scanner.scan(kept).ok().map(|document| then(document.root()))
+    if let Some(Ok(document)) = kept.map(|kept| scanner.scan(kept)) {
+        then(document.root());
+    }
 }
 
 fn file<'a>(file_path: Text<'a>, id: &'a str) -> FileChanged<'a> {
-    FileChanged {
-        file_path,
-        change_type: FileChangeType::Modified,
-        diff: None,
-        before: None,
-        after: None,
-        moved_to: None,
-        tool_id: Some(Text::from(id)),
-    }
+    let changed = FileChanged::new(file_path, FileChangeType::Modified);
+    FileChanged { tool_id: Some(Text::from(id)), ..changed }
 }
 
 fn of_whole(before: &str, after: &str) -> Option<Text<'static>> {

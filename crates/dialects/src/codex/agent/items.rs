@@ -2,15 +2,12 @@
 
 use std::borrow::Cow;
 
-use agentwire_protocol::event::{
-    AgentFinished, Status, StatusChanged, ToolCompleted, ToolFailure, ToolProgress,
-};
+use agentwire_protocol::event::{Status, StatusChanged, ToolCompleted, ToolFailure, ToolProgress};
 use agentwire_protocol::{Json, Text};
 
 use super::super::app_wire::{Item, Notification};
 use super::call_effects::{CallItem, describe};
 use super::text::{BlockKey, BlockKind};
-use super::threads::{finished, outcome};
 use super::tools::{McpCall, ToolEnd, ToolState, command_end, completed, mcp_end};
 use super::{Translator, files, pick};
 use crate::json::Value;
@@ -246,15 +243,9 @@ impl Translator {
         let Some(called) = self.end_tool(out, agent, id, end) else { return };
         match kind {
             "fileChange" if status != Some("declined") && success => {
-                match (item.changes, called.changes) {
-                    (Some(changes), _) => files::report_app_changes(out, agent, id, changes),
-                    (None, Some(kept)) => {
-                        files::read(&kept, |changes| {
-                            files::report_app_changes(out, agent, id, changes);
-                        });
-                    }
-                    (None, None) => {}
-                }
+                files::read(item.changes, called.changes.as_deref(), |changes| {
+                    files::report_app_changes(out, agent, id, changes);
+                });
             }
             "collabAgentToolCall" => self.agents(agent, id, item, out),
             _ => {}
@@ -268,14 +259,7 @@ impl Translator {
         for thread in receivers {
             self.threads.child(thread, thread, agent);
         }
-        for (thread, state) in item.agents_states.into_iter().flat_map(Value::fields) {
-            let Some(status) = state.get("status").and_then(Value::string) else { continue };
-            let thread = self.threads.known_sub(&thread);
-            if let (Some(outcome), Some(thread)) = (outcome(&status), thread) {
-                let result = state.read("message");
-                thread.finish(out, AgentFinished { result, ..finished(outcome) });
-            }
-        }
+        self.threads.report_states(item.agents_states, out);
     }
 
     /// Reports output or progress of an open call, which shows that it runs.
@@ -299,11 +283,8 @@ impl Translator {
         out: &mut Out<'_>,
     ) {
         self.settle_by_progress(id, out);
-        if let Some(tool) = self.ledger.tool(id) {
-            let tool_id = Text::from(id);
-            let progress =
-                ToolProgress { tool_id, output, message, progress: None, elapsed_ms: None };
-            out.emit_as(&tool.agent(), progress);
+        if let Some(tool) = self.ledger.tools.get(id) {
+            out.emit_as(&tool.agent, ToolProgress::new(id, output, message));
         }
     }
 }

@@ -10,7 +10,6 @@ use agentwire_protocol::{Json, JsonObject, Text, TokenUsage};
 
 use super::super::app_wire::{Delta, Failure, Notification, Step, Thread, Tokens, Turn};
 use super::text::{BlockKey, BlockKind};
-use super::threads::finished;
 use super::{Translator, pick};
 use crate::json::Value;
 use crate::ledger::{completed_turn, failed_turn};
@@ -214,7 +213,7 @@ impl Translator {
                 result: answer(&turn).or(turn.error.and_then(|error| error.message)),
                 usage: Some(usage),
                 duration_ms: turn.duration_ms,
-                ..finished(outcome)
+                ..AgentFinished::new(outcome)
             };
             return self.threads.of(notice.thread_id.as_deref()).finish(out, ended);
         }

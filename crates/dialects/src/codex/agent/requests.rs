@@ -16,7 +16,8 @@ use super::tools::McpCall;
 use super::{Translator, pick};
 use crate::agent::deny_overload;
 use crate::json::Value;
-use crate::ledger::OpenRequest;
+use crate::ledger::Open;
+use crate::mcp::form_question;
 use crate::tape::{Agent, Ending, Out};
 
 /// Fields of a request that identify it, or are shown as its options.
@@ -89,11 +90,11 @@ impl Translator {
         raised.request_id = Text::from(request_id.as_str());
         raised.tool_use_id = tool.as_deref().map(Text::from);
         raised.input_digest = input_digest(raised.input.as_ref());
-        let is_known = self.ledger.request(&request_id).is_some();
+        let is_known = self.ledger.requests.get(&request_id).is_some();
         let asked =
             PendingRequest { id: wire_id.clone(), what, tool: tool.clone(), resolved: false };
         let server = asked.server().map(str::to_owned);
-        if self.ledger.open_request(&request_id, agent, asked) {
+        if self.ledger.requests.open(&request_id, agent, asked) {
             out.emit_as(agent, raised);
         } else if !is_known && !out.is_recording() {
             self.refuse(tool.as_deref(), server.as_deref());
@@ -120,11 +121,14 @@ impl Translator {
             blocked_path: ask.grant_root.clone(),
             ..RequestRaised::new("", RequestKind::Permission, None)
         };
+        let of_tool = |name: &'static str, input| RequestRaised {
+            tool_name: Some(Text::fixed(name)),
+            input,
+            ..base.clone()
+        };
         match method {
             "item/commandExecution/requestApproval" => {
                 let raised = RequestRaised {
-                    tool_name: Some(Text::from("command_execution")),
-                    input: whole(None),
                     title: ask.command.and_then(Value::to),
                     options: ask
                         .available_decisions
@@ -132,44 +136,25 @@ impl Translator {
                         .flat_map(Value::items)
                         .filter_map(option)
                         .collect(),
-                    ..base
+                    ..of_tool("command_execution", whole(None))
                 };
                 (raised, AnswerFormat::Approval, tool)
             }
             "item/fileChange/requestApproval" => {
-                let open = tool.as_deref().and_then(|tool| self.ledger.tool(tool));
+                let open = tool.as_deref().and_then(|tool| self.ledger.tools.get(tool));
                 let has_own = params.is_some_and(|params| params.get("changes").is_some());
                 let changes = open.and_then(|tool| tool.memo.changes.as_ref()).filter(|_| !has_own);
-                let raised = RequestRaised {
-                    tool_name: Some(Text::from("file_change")),
-                    input: whole(changes),
-                    ..base
-                };
-                (raised, AnswerFormat::Approval, tool)
+                (of_tool("file_change", whole(changes)), AnswerFormat::Approval, tool)
             }
             "execCommandApproval" => {
-                let raised = RequestRaised {
-                    tool_name: Some(Text::from("command_execution")),
-                    input: whole(None),
-                    ..base
-                };
-                (raised, AnswerFormat::Legacy, tool)
+                (of_tool("command_execution", whole(None)), AnswerFormat::Legacy, tool)
             }
             "applyPatchApproval" => {
-                let raised = RequestRaised {
-                    tool_name: Some(Text::from("file_change")),
-                    input: whole(None),
-                    ..base
-                };
-                (raised, AnswerFormat::Legacy, tool)
+                (of_tool("file_change", whole(None)), AnswerFormat::Legacy, tool)
             }
             "item/permissions/requestApproval" => {
-                let raised = RequestRaised {
-                    tool_name: Some(Text::from("request_permissions")),
-                    input: whole(None),
-                    ..base
-                };
                 let wanted = ask.permissions.as_ref().map_or("{}", Json::get).to_owned();
+                let raised = of_tool("request_permissions", whole(None));
                 (raised, AnswerFormat::Permissions(wanted), tool)
             }
             "mcpServer/elicitation/request" => {
@@ -234,7 +219,7 @@ impl Translator {
                     && called.has_arguments(arguments)
                     && (!words.contains('"') || words.contains(&format!("\"{}\"", called.tool)))
             };
-            let calls = self.ledger.tools().filter(|call| agent.id == *call.agent);
+            let calls = self.ledger.tools.iter().filter(|call| agent.id == call.agent.id);
             let open = calls.filter_map(|call| Some((&call.id, call.memo.mcp.as_ref()?)));
             let open: Vec<_> = open.filter(|(_, called)| fits(called)).collect();
             // Which call it is may not be certain, but its server is.
@@ -258,6 +243,7 @@ impl Translator {
         }
         let schema = ask.requested_schema;
         let fields = schema.and_then(|schema| schema.get("properties"));
+        let field = |(name, field): (_, Value<'d>)| form_question(name, field, field.read("title"));
         let raised = RequestRaised {
             kind: RequestKind::Question,
             questions: fields.into_iter().flat_map(Value::fields).map(field).collect(),
@@ -274,7 +260,7 @@ impl Translator {
     /// answered here. A recording does not contain the answers; the call shows which it was.
     pub(super) fn resolved(&mut self, notice: &Notification<'_>, out: &mut Out<'_>) {
         let Some(id) = notice.request_id.map(Value::json) else { return };
-        let open = self.ledger.requests().find(|request| request.memo.id == id.get());
+        let open = self.ledger.requests.iter().find(|request| request.memo.id == id.get());
         let Some(request_id) = open.map(|request| request.id.clone()) else { return };
         let tool = open.and_then(|request| request.memo.tool.clone());
         let asks = open.is_some_and(|request| {
@@ -283,9 +269,9 @@ impl Translator {
                 AnswerFormat::Questions(_) | AnswerFormat::Tool | AnswerFormat::Elicitation
             )
         });
-        let waits = tool.is_some_and(|tool| self.ledger.tool(&tool).is_some());
+        let waits = tool.is_some_and(|tool| self.ledger.tools.get(&tool).is_some());
         if asks && waits && out.is_recording() {
-            if let Some(request) = self.ledger.request(&request_id) {
+            if let Some(request) = self.ledger.requests.get(&request_id) {
                 request.memo.resolved = true;
             }
             return;
@@ -294,8 +280,8 @@ impl Translator {
             Some(recording) if !asks => recording.answered(SettledBy::Client),
             _ => Ending::RESOLVED,
         };
-        if let Some(request) = self.ledger.close_request(&request_id) {
-            out.settled(&request.agent(), &request_id, ending, None, None);
+        if let Some(request) = self.ledger.requests.close(&request_id) {
+            out.settled(&request.agent, &request_id, ending, None, None);
         }
     }
 
@@ -309,8 +295,7 @@ impl Translator {
 
     /// The call ended, which settles what it waited for.
     pub(super) fn settle_by_end(&mut self, tool: &str, denied: bool, out: &mut Out<'_>) {
-        let waits =
-            |request: &OpenRequest<PendingRequest>| request.memo.tool.as_deref() == Some(tool);
+        let waits = |request: &Open<PendingRequest>| request.memo.tool.as_deref() == Some(tool);
         let Some(recording) = out.recording() else {
             return self.settle_where(out, Ending::RESOLVED, waits);
         };
@@ -328,19 +313,19 @@ impl Translator {
         if out.is_recording() {
             return;
         }
-        let fits = |request: &&OpenRequest<PendingRequest>| {
+        let fits = |request: &&Open<PendingRequest>| {
             request.memo.tool.as_deref() == Some(tool)
                 && matches!(request.memo.what, AnswerFormat::Approval | AnswerFormat::Legacy)
         };
         loop {
-            let id = self.ledger.requests().find(fits).map(|request| request.id.clone());
+            let id = self.ledger.requests.iter().find(fits).map(|request| request.id.clone());
             let Some(id) = id else { return };
-            let Some(request) = self.ledger.close_request(&id) else { return };
+            let Some(request) = self.ledger.requests.close(&id) else { return };
             let reason = "the patch changed while its request was open";
             let is_legacy = matches!(request.memo.what, AnswerFormat::Legacy);
             let word = if is_legacy { "denied" } else { "decline" };
             self.refuse(Some(tool), None);
-            if let Some(call) = self.ledger.tool(tool) {
+            if let Some(call) = self.ledger.tools.get(tool) {
                 call.memo.denial = Some(reason.to_owned());
             }
             let wire_id = &request.memo.id;
@@ -349,14 +334,14 @@ impl Translator {
                 JsonObject::new().raw("id", &Json::trusted(wire_id)).raw("result", &decision);
             out.write(reply.finish().into_text());
             let ending = Ending::denied(SettledBy::Gateway);
-            out.settled(&request.agent(), &id, ending, Some(Text::from(reason)), None);
+            out.settled(&request.agent, &id, ending, Some(Text::from(reason)), None);
         }
     }
 
     /// The agent's turn ended, and nothing showed how its requests were answered.
     pub(super) fn settle_resolved(&mut self, agent: &Agent<'_>, out: &mut Out<'_>) {
         self.settle_where(out, Ending::RESOLVED, |request| {
-            request.memo.resolved && agent.id == *request.agent
+            request.memo.resolved && agent.id == request.agent.id
         });
     }
 
@@ -364,13 +349,13 @@ impl Translator {
         &mut self,
         out: &mut Out<'_>,
         ending: Ending,
-        fits: impl Fn(&OpenRequest<PendingRequest>) -> bool,
+        fits: impl Fn(&Open<PendingRequest>) -> bool,
     ) {
         loop {
-            let open = self.ledger.requests().find(|request| fits(request));
+            let open = self.ledger.requests.iter().find(|request| fits(request));
             let Some(id) = open.map(|request| request.id.clone()) else { return };
-            if let Some(request) = self.ledger.close_request(&id) {
-                out.settled(&request.agent(), &id, ending, None, None);
+            if let Some(request) = self.ledger.requests.close(&id) {
+                out.settled(&request.agent, &id, ending, None, None);
             }
         }
     }
@@ -426,19 +411,4 @@ fn question(question: Asking<'_>) -> Option<Question<'_>> {
 fn choice(option: Value<'_>) -> Option<QuestionOption<'_>> {
     let choice: Choice<'_> = option.to()?;
     Some(QuestionOption { label: choice.label?, description: choice.description })
-}
-
-fn field<'d>((name, schema): (Cow<'d, str>, Value<'d>)) -> Question<'d> {
-    let words = schema.read("description").or_else(|| schema.read("title"));
-    let labels = schema.get("enum").into_iter().flat_map(Value::items);
-    Question {
-        question: words.unwrap_or_else(|| Text::new(name.clone())),
-        id: Some(Text::new(name)),
-        header: schema.read("title"),
-        options: labels
-            .filter_map(|label| Some(QuestionOption { label: label.to()?, description: None }))
-            .collect(),
-        multi_select: false,
-        is_secret: false,
-    }
 }

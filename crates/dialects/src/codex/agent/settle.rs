@@ -22,7 +22,7 @@ impl Translator {
         out: &mut Out<'_>,
     ) -> Result<(), GatewayError> {
         let id = settlement.request_id.as_str();
-        let Some(request) = self.ledger.request(id) else {
+        let Some(request) = self.ledger.requests.get(id) else {
             let message = format!("there is no open request {id}");
             return Err(GatewayError::new(ErrorCode::RequestNotFound, message));
         };
@@ -33,13 +33,13 @@ impl Translator {
         // `cancel` ends the turn by itself; no other answer does.
         let cancels = matches!(request.memo.what, AnswerFormat::Approval | AnswerFormat::Legacy);
         let interrupt = matches!(answer, Answer::Deny { interrupt: true, .. }) && !cancels;
-        let closed = self.ledger.close_request(id);
+        let closed = self.ledger.requests.close(id);
         if let (Some(request), Answer::Deny { .. }) = (closed, &answer) {
             self.refuse(request.memo.tool.as_deref(), request.memo.server());
         }
         // Codex reports that a call was declined, but not with which message.
         if let (Some(tool), Answer::Deny { message, .. }) = (tool, &answer)
-            && let Some(tool) = self.ledger.tool(&tool)
+            && let Some(tool) = self.ledger.tools.get(&tool)
         {
             tool.memo.denial = message.clone().filter(|message| !message.is_empty());
         }
@@ -64,17 +64,21 @@ fn reply(what: &AnswerFormat, answer: &Answer) -> Result<Response, GatewayError>
     if let Answer::HookOutput(output) = answer {
         return match output.read::<Map<String, Value>>() {
             Ok(_) => Ok(Response::Result(output.get().to_owned())),
-            Err(_) => {
-                let message = "hookOutput must be a JSON object";
-                Err(GatewayError::new(ErrorCode::InvalidMessage, message))
-            }
+            Err(_) => Err(GatewayError::invalid("hookOutput must be a JSON object")),
         };
     }
     let result = match what {
-        AnswerFormat::Approval => json!({ "decision": decision(answer)? }),
-        AnswerFormat::Legacy => json!({ "decision": legacy(answer)? }),
+        AnswerFormat::Approval => {
+            json!({ "decision": by_behavior(answer, ["accept", "decline", "cancel"])? })
+        }
+        AnswerFormat::Legacy => {
+            json!({ "decision": by_behavior(answer, ["approved", "denied", "abort"])? })
+        }
         AnswerFormat::Permissions(wanted) => return permissions(wanted, answer),
-        AnswerFormat::McpCall(_) => mcp_call(answer)?,
+        AnswerFormat::McpCall(_) => {
+            let action = by_behavior(answer, ["accept", "decline", "cancel"])?;
+            json!({ "action": action, "content": null, "_meta": null })
+        }
         AnswerFormat::Elicitation => elicitation(answer)?,
         AnswerFormat::Questions(questions) => json!({ "answers": answers(questions, answer)? }),
         AnswerFormat::Tool => match answer {
@@ -96,53 +100,30 @@ fn reply(what: &AnswerFormat, answer: &Answer) -> Result<Response, GatewayError>
     Ok(Response::Result(result.to_string()))
 }
 
-/// Codex is only ever told "once". The gateway has its own rule for what is allowed from now on, and that
-/// rule is what was shown. Nothing that Codex would store is ever sent.
-fn decision(answer: &Answer) -> Result<&'static str, GatewayError> {
+/// One of these three, for an answer that only allows, denies, or denies and ends the turn. Codex is only
+/// ever told "once". The gateway has its own rule for what is allowed from now on, and that rule is what was
+/// shown. Nothing that Codex would store is ever sent.
+fn by_behavior<'a>(
+    answer: &Answer,
+    [allow, deny, cancel]: [&'a str; 3],
+) -> Result<&'a str, GatewayError> {
     match answer {
-        Answer::Allow { updated_input: Some(_), .. } => Err(updated_input()),
+        Answer::Allow { updated_input: Some(_), .. } => {
+            Err(GatewayError::unsupported("codex", "updatedInput"))
+        }
         Answer::Allow { updated_permissions: Some(_), .. } => Err(updated_permissions()),
-        Answer::Allow { .. } => Ok("accept"),
-        Answer::Deny { interrupt: true, .. } => Ok("cancel"),
-        Answer::Deny { .. } => Ok("decline"),
-        Answer::Answers(_) | Answer::HookOutput(_) => Err(needs("behavior")),
-    }
-}
-
-fn legacy(answer: &Answer) -> Result<&'static str, GatewayError> {
-    match answer {
-        Answer::Allow { updated_input: Some(_), .. } => Err(updated_input()),
-        Answer::Allow { updated_permissions: Some(_), .. } => Err(updated_permissions()),
-        Answer::Allow { .. } => Ok("approved"),
-        Answer::Deny { interrupt: true, .. } => Ok("abort"),
-        Answer::Deny { .. } => Ok("denied"),
+        Answer::Allow { .. } => Ok(allow),
+        Answer::Deny { interrupt: true, .. } => Ok(cancel),
+        Answer::Deny { .. } => Ok(deny),
         Answer::Answers(_) | Answer::HookOutput(_) => Err(needs("behavior")),
     }
 }
 
 /// Grants exactly what was requested, for this turn, or nothing.
 fn permissions(wanted: &str, answer: &Answer) -> Result<Response, GatewayError> {
-    let granted = match answer {
-        Answer::Allow { updated_input: Some(_), .. } => return Err(updated_input()),
-        Answer::Allow { updated_permissions: Some(_), .. } => return Err(updated_permissions()),
-        Answer::Allow { .. } => Json::trusted(wanted),
-        Answer::Deny { .. } => Json::EMPTY,
-        Answer::Answers(_) | Answer::HookOutput(_) => return Err(needs("behavior")),
-    };
-    let result = JsonObject::new().raw("permissions", &granted).text("scope", "turn");
-    Ok(Response::Result(result.finish().into_text()))
-}
-
-fn mcp_call(answer: &Answer) -> Result<Value, GatewayError> {
-    let action = match answer {
-        Answer::Allow { updated_input: Some(_), .. } => return Err(updated_input()),
-        Answer::Allow { updated_permissions: Some(_), .. } => return Err(updated_permissions()),
-        Answer::Allow { .. } => "accept",
-        Answer::Deny { interrupt: true, .. } => "cancel",
-        Answer::Deny { .. } => "decline",
-        Answer::Answers(_) | Answer::HookOutput(_) => return Err(needs("behavior")),
-    };
-    Ok(json!({ "action": action, "content": null, "_meta": null }))
+    let granted = by_behavior(answer, [wanted, "{}", "{}"])?;
+    let result = JsonObject::new().raw("permissions", &Json::trusted(granted));
+    Ok(Response::Result(result.text("scope", "turn").finish().into_text()))
 }
 
 fn elicitation(answer: &Answer) -> Result<Value, GatewayError> {
@@ -178,8 +159,7 @@ fn answers(
     let read = |(key, value): (&String, &Json<'static>)| {
         let question = questions.iter().find(|(id, words)| id == key || words == key);
         let Some((id, _)) = question else {
-            let message = format!("there is no question `{key}`");
-            return Err(GatewayError::new(ErrorCode::InvalidMessage, message));
+            return Err(GatewayError::invalid(format!("there is no question `{key}`")));
         };
         let chosen = match value.read().unwrap_or(Value::Null) {
             Value::String(text) => vec![text],
@@ -193,10 +173,6 @@ fn answers(
     given.iter().map(read).collect()
 }
 
-fn updated_input() -> GatewayError {
-    GatewayError::unsupported("codex", "updatedInput")
-}
-
 fn updated_permissions() -> GatewayError {
     let what = "updatedPermissions, which it would store; answer with `remember: session`, and \
                 agentwire allows the same again";
@@ -204,5 +180,5 @@ fn updated_permissions() -> GatewayError {
 }
 
 fn needs(what: &str) -> GatewayError {
-    GatewayError::new(ErrorCode::InvalidMessage, format!("answer this request with {what}"))
+    GatewayError::invalid(format!("answer this request with {what}"))
 }

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use agentwire_protocol::Text;
 use agentwire_protocol::event::{PlanUpdated, TextChunk, ThinkingChunk};
 
+use crate::ledger::owned;
 use crate::sent_text::SentText;
 use crate::tape::{Agent, Out};
 
@@ -41,8 +42,7 @@ pub(super) struct Blocks(Vec<Block>);
 #[derive(Debug)]
 struct Block {
     /// Who started it. The same agent ends it, whatever the line says.
-    agent: String,
-    parent: Option<String>,
+    agent: Agent<'static>,
     item: String,
     part: BlockKind,
     name: Option<String>,
@@ -127,7 +127,7 @@ impl Blocks {
         };
         if key.part == BlockKind::Plan {
             let whole = json.map_or(Text::from(block.plan.as_str()), Text::quoted);
-            out.emit_as(&block.agent(), plan(whole));
+            out.emit_as(&block.agent, plan(whole));
             return;
         }
         block.emit(out, content, true);
@@ -140,7 +140,7 @@ impl Blocks {
 
     /// Closes the blocks of one agent, or of all.
     pub(super) fn close(&mut self, out: &mut Out<'_>, agent: Option<&Agent<'_>>) {
-        let theirs = |block: &mut Block| agent.is_none_or(|agent| agent.id == *block.agent);
+        let theirs = |block: &mut Block| agent.is_none_or(|agent| agent.id == block.agent.id);
         for block in self.0.extract_if(.., theirs) {
             block.close(out);
         }
@@ -171,8 +171,7 @@ impl Block {
             BlockKind::Content(index) => Some(format!("{}/content/{index}", key.item)),
         };
         Self {
-            agent: agent.id.to_string(),
-            parent: agent.parent.as_ref().map(Text::to_string),
+            agent: owned(agent),
             item: key.item.to_owned(),
             part: key.part,
             name,
@@ -190,11 +189,6 @@ impl Block {
         if self.part == BlockKind::Plan && self.plan.len() + text.len() <= PLAN_LIMIT {
             self.plan.push_str(text);
         }
-    }
-
-    fn agent(&self) -> Agent<'_> {
-        let parent = self.parent.as_deref().map(Text::from);
-        Agent { id: Text::from(self.agent.as_str()), parent }
     }
 
     fn tail(&self) -> Text<'static> {
@@ -220,7 +214,7 @@ impl Block {
     fn close(&self, out: &mut Out<'_>) {
         match self.part {
             BlockKind::Plan => {
-                out.emit_as(&self.agent(), plan(Text::from(self.plan.as_str())));
+                out.emit_as(&self.agent, plan(Text::from(self.plan.as_str())));
             }
             _ if self.open => self.emit(out, self.tail(), true),
             _ => {}
@@ -232,7 +226,7 @@ impl Block {
             1 => Text::from(name),
             attempt => Text::from(format!("{name}#{attempt}")),
         });
-        let agent = &self.agent();
+        let agent = &self.agent;
         match self.part {
             BlockKind::Text => out.emit_as(agent, TextChunk { content, is_complete, block_id }),
             BlockKind::Reasoning | BlockKind::Summary(_) | BlockKind::Content(_) => {

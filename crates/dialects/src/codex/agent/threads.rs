@@ -5,6 +5,7 @@
 use agentwire_protocol::event::{AgentFinished, AgentOutcome, AgentSpawned};
 use agentwire_protocol::{MAIN_AGENT, Text, TokenUsage};
 
+use crate::json::Value;
 use crate::tape::{Agent, Out};
 
 /// How many threads are known at once; beyond that, the oldest subagent is forgotten.
@@ -257,15 +258,23 @@ impl Threads {
         self.at(at).show(out);
     }
 
-    pub(super) fn known_sub(&mut self, id: &str) -> Option<&mut Thread> {
-        self.all.iter_mut().find(|thread| thread.id == id && thread.is_sub())
+    /// Reports which subagents have ended, by the states that a call lists.
+    pub(super) fn report_states(&mut self, states: Option<Value<'_>>, out: &mut Out<'_>) {
+        for (id, state) in states.into_iter().flat_map(Value::fields) {
+            let Some(status) = state.get("status").and_then(Value::string) else { continue };
+            let thread = self.all.iter_mut().find(|thread| thread.id == *id && thread.is_sub());
+            if let (Some(outcome), Some(thread)) = (outcome(&status), thread) {
+                let result = state.read("message");
+                thread.finish(out, AgentFinished { result, ..AgentFinished::new(outcome) });
+            }
+        }
     }
 
     /// The process ended, and all subagents with it.
     pub(super) fn end(&mut self, out: &mut Out<'_>) {
         self.spawns.clear();
         for thread in self.all.iter_mut().filter(|thread| thread.spawned) {
-            thread.finish(out, finished(AgentOutcome::Cancelled));
+            thread.finish(out, AgentFinished::new(AgentOutcome::Cancelled));
         }
     }
 
@@ -278,13 +287,8 @@ impl Threads {
     }
 }
 
-/// A subagent's end with only its outcome.
-pub(super) fn finished<'a>(outcome: AgentOutcome) -> AgentFinished<'a> {
-    AgentFinished { outcome, result: None, native_id: None, usage: None, duration_ms: None }
-}
-
 /// The outcome in an `agentsStates` entry, if the subagent has ended.
-pub(super) fn outcome(status: &str) -> Option<AgentOutcome> {
+fn outcome(status: &str) -> Option<AgentOutcome> {
     match status {
         "completed" => Some(AgentOutcome::Completed),
         "errored" | "notFound" | "not_found" => Some(AgentOutcome::Failed),

@@ -64,7 +64,7 @@ impl Translator {
         called: ToolState,
     ) {
         let id = started.tool_id.decode().into_owned();
-        if !self.seen.has(&id) && self.seen.add(&id) && self.ledger.open_tool(&id, agent, called) {
+        if !self.seen.has(&id) && self.seen.add(&id) && self.ledger.tools.open(&id, agent, called) {
             if agent.parent.is_none() {
                 self.ledger.ensure_turn(out);
             }
@@ -81,7 +81,7 @@ impl Translator {
         id: &str,
         end: ToolEnd<'_>,
     ) -> Option<ToolState> {
-        let Some(mut tool) = self.ledger.close_tool(id) else {
+        let Some(mut tool) = self.ledger.tools.close(id) else {
             let message = Text::from(format!("{id} ended after its turn"));
             let details = match end {
                 ToolEnd::Completed(completed) => {
@@ -99,44 +99,20 @@ impl Translator {
         let denial = tool.memo.denial.take().map(Text::from);
         match end {
             ToolEnd::Completed(completed) => {
-                out.emit_as(&tool.agent(), ToolCompleted { tool_id, ..completed });
+                out.emit_as(&tool.agent, ToolCompleted { tool_id, ..completed });
             }
             ToolEnd::Failed(reason, error) => {
                 let error = denial.filter(|_| reason == ToolFailure::Denied).unwrap_or(error);
-                out.emit_as(&tool.agent(), ToolFailed { tool_id, error, reason, result: None });
+                out.emit_as(&tool.agent, ToolFailed { tool_id, error, reason, result: None });
             }
         }
         Some(tool.memo)
     }
 }
 
-/// A started call with only these fields.
-pub(super) fn started<'a>(
-    id: &'a str,
-    name: impl Into<Text<'a>>,
-    kind: agentwire_protocol::event::ToolKind,
-) -> ToolStarted<'a> {
-    ToolStarted {
-        tool_id: Text::from(id),
-        tool_name: name.into(),
-        arguments: None,
-        kind,
-        title: None,
-        server: None,
-    }
-}
-
 /// A completed call with only this field.
 pub(super) fn completed<'a>(success: bool) -> ToolCompleted<'a> {
-    ToolCompleted {
-        tool_id: Text::from(""),
-        success,
-        result: None,
-        error: None,
-        exit_code: None,
-        duration_ms: None,
-        structured: None,
-    }
+    ToolCompleted::new("", success)
 }
 
 pub(super) fn command_end<'a>(

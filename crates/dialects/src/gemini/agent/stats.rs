@@ -17,7 +17,6 @@ pub(crate) fn api_error(message: &str) -> Option<(String, Option<String>)> {
     #[derive(Deserialize)]
     struct Inner {
         message: String,
-        #[serde(default)]
         status: Option<String>,
     }
     let bare = message.strip_prefix("[API Error: ").and_then(|rest| rest.strip_suffix(']'));

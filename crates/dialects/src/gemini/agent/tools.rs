@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use agentwire_protocol::Text;
 use agentwire_protocol::event::{
-    AgentFinished, AgentOutcome, AgentSpawned, FileChangeType, FileChanged, PlanEntry, PlanStatus,
-    PlanUpdated, ToolFailure, ToolKind,
+    AgentSpawned, FileChangeType, FileChanged, PlanEntry, PlanStatus, PlanUpdated, ToolFailure,
+    ToolKind,
 };
 
 use crate::diff;
@@ -68,24 +68,14 @@ pub(super) fn changed<'a>(edit: Edit, output: Option<&str>, tool_id: Text<'a>) -
         }
         (_, after) => (told, after.map(Text::from)),
     };
-    FileChanged {
-        file_path: Text::from(edit.path),
-        change_type: if is_new { FileChangeType::Created } else { FileChangeType::Modified },
-        diff: diff.map(Text::from),
-        before: None,
-        after,
-        moved_to: None,
-        tool_id: Some(tool_id),
-    }
+    let change_type = if is_new { FileChangeType::Created } else { FileChangeType::Modified };
+    let (diff, tool_id) = (diff.map(Text::from), Some(tool_id));
+    FileChanged { diff, after, tool_id, ..FileChanged::new(edit.path, change_type) }
 }
 
 pub(super) fn spawned(arguments: Option<Value<'_>>) -> AgentSpawned<'_> {
     let text = |name| arguments.and_then(|arguments| arguments.read(name));
     AgentSpawned { name: text("agent_name"), prompt: text("prompt"), ..AgentSpawned::default() }
-}
-
-pub(super) fn ended<'a>(outcome: AgentOutcome) -> AgentFinished<'a> {
-    AgentFinished { outcome, result: None, native_id: None, usage: None, duration_ms: None }
 }
 
 pub(super) fn plan(arguments: Value<'_>) -> Option<PlanUpdated<'_>> {

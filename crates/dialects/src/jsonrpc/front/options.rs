@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use agentwire_protocol::{Fields, Json, SessionConfig, strict};
 
-use crate::hooks;
+use crate::hooks::{self, camel};
 
 /// An error names the option that is wrong.
 pub(super) fn read(options: &Json<'_>) -> Result<SessionConfig, String> {
@@ -50,17 +50,6 @@ fn renamed(value: &Json<'static>, levels: usize) -> Json<'static> {
         Ok(items) => Json::of(&items.iter().map(|item| renamed(item, levels)).collect::<Vec<_>>()),
         Err(_) => value.clone(),
     }
-}
-
-fn camel(name: &str) -> String {
-    let mut words = name.split('_');
-    let mut camel = words.next().unwrap_or_default().to_owned();
-    for word in words {
-        let mut letters = word.chars();
-        camel.extend(letters.next().into_iter().flat_map(char::to_uppercase));
-        camel.push_str(letters.as_str());
-    }
-    camel
 }
 
 #[cfg(test)]

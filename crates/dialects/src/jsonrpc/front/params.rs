@@ -349,5 +349,5 @@ fn read<T: DeserializeOwned>(params: &Json<'_>) -> Result<T, GatewayError> {
 }
 
 fn invalid(message: impl Into<String>) -> GatewayError {
-    GatewayError::new(ErrorCode::InvalidMessage, message)
+    GatewayError::invalid(message)
 }

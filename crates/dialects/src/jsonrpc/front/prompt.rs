@@ -3,6 +3,8 @@
 use agentwire_protocol::{Image, Json, Prompt};
 use serde::Deserialize;
 
+use crate::claude::block_image;
+
 #[derive(Deserialize)]
 struct UserMessage {
     #[serde(rename = "type")]
@@ -23,14 +25,6 @@ struct Block {
     text: Option<String>,
     source: Option<Json<'static>>,
     content: Option<Json<'static>>,
-}
-
-#[derive(Deserialize)]
-struct Source {
-    #[serde(rename = "type")]
-    kind: String,
-    media_type: Option<String>,
-    data: Option<String>,
 }
 
 /// The prompt of a call: from `prompt` and `images`, or from `message`.
@@ -96,17 +90,12 @@ fn blocks(content: Json<'static>) -> Result<Prompt, String> {
     let list = content.read::<Vec<Block>>().map_err(wrong)?;
     let is_empty = list.is_empty();
     for Block { kind, text, source, content } in list {
-        let source = source.and_then(|source| source.read::<Source>().ok());
-        match (kind.as_str(), text, source) {
+        match (kind.as_str(), text, source.as_ref().and_then(block_image)) {
             ("text", Some(text), _) => {
                 is_all &= texts.is_empty() && images.is_empty();
                 texts.push(text);
             }
-            ("image", _, Some(Source { kind, media_type: Some(media_type), data: Some(data) }))
-                if kind == "base64" =>
-            {
-                images.push(Image { media_type, data });
-            }
+            ("image", _, Some(image)) => images.push(image),
             _ => {
                 is_all = false;
                 // The text of a tool result goes to agents that do not know tool results in prompts.

@@ -63,7 +63,6 @@ struct PendingRun {
     run: Ticket,
 }
 
-/// A run that has ended.
 pub(super) type FinishedRun = (Ticket, Result<Json<'static>, GatewayError>);
 
 impl Watch {
