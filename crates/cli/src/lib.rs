@@ -34,7 +34,7 @@ pub fn main() -> ExitCode {
     let verb = words.next();
     let is = |name: &str| verb.as_ref().is_some_and(|verb| verb == name);
     if is(keeper::VERB) {
-        return small(keeper::run(words.next().as_deref()).map_err(|error| error.to_string()));
+        return small(keeper::run().map_err(|error| error.to_string()));
     }
     if is(relay::VERB) {
         return small(relay::run(words.next().as_deref()).map_err(|error| error.to_string()));
