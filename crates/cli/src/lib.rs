@@ -39,6 +39,10 @@ pub fn main() -> ExitCode {
     if is(relay::VERB) {
         return small(relay::run(words.next().as_deref()).map_err(|error| error.to_string()));
     }
+    // Before the arguments are parsed: the server starts over, and would parse them twice.
+    if is("serve") {
+        commands::serve::give_back();
+    }
     process::keep_name();
     // Flags of the `claude` program may look like ours.
     if let Some(flags) = claude_flags() {
