@@ -34,10 +34,14 @@ pub fn main() -> ExitCode {
     let verb = words.next();
     let is = |name: &str| verb.as_ref().is_some_and(|verb| verb == name);
     if is(keeper::VERB) {
-        return small(keeper::run(words.next().as_deref()).map_err(|error| error.to_string()));
+        return small(keeper::run().map_err(|error| error.to_string()));
     }
     if is(relay::VERB) {
         return small(relay::run(words.next().as_deref()).map_err(|error| error.to_string()));
+    }
+    // Before the arguments are parsed: the server starts over, and would parse them twice.
+    if is("serve") {
+        commands::serve::give_back();
     }
     process::keep_name();
     // Flags of the `claude` program may look like ours.

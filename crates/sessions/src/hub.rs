@@ -78,6 +78,7 @@ pub struct SessionStart {
 impl Hub {
     /// Opens the log and closes what a dead process left open.
     pub async fn open(settings: Settings) -> Result<Self, GatewayError> {
+        let (keeper, containment) = (settings.keeper.clone(), settings.containment);
         let opened = tokio::task::spawn_blocking(move || {
             let store = open_store(&settings)?;
             let owner = match settings.store {
@@ -103,8 +104,10 @@ impl Hub {
             LaunchFiles::sweep(&settings.runtime_dir());
             Ok::<_, GatewayError>((settings, store, owner))
         });
-        let (settings, store, owner) = opened.await.map_err(lost)??;
-        let contain = Contain::probe(settings.keeper.clone(), settings.containment).await?;
+        // Both take milliseconds, and neither needs the other.
+        let (opened, contain) = tokio::join!(opened, Contain::probe(keeper, containment));
+        let (settings, store, owner) = opened.map_err(lost)??;
+        let contain = contain?;
         Ok(Self {
             shared: Arc::new(Shared {
                 log: EventLog::within(store, Budget::new(settings.in_flight())),

@@ -16,6 +16,7 @@
 mod contain;
 mod descriptors;
 mod error;
+mod fork_server;
 mod group;
 pub mod keeper;
 mod keeper_protocol;
@@ -29,15 +30,21 @@ mod tree;
 
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use agentwire_dialects::agent::Exit;
-use rustix::process::{DumpableBehavior, Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{
+    DumpableBehavior, Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open,
+    pidfd_send_signal, waitid,
+};
 use tokio::net::unix::{OwnedWriteHalf, pipe};
 use tokio::process::Child;
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 pub use contain::{Contain, Containment, ContainmentChoice};
 pub(crate) use descriptors::check_descriptors;
@@ -192,21 +199,51 @@ pub fn keepers() -> usize {
     strays::count()
 }
 
-/// A handle on a keeper that stays correct if the pid is reused.
+/// How long something may be overdue before a keeper or a fork server is woken.
+const WAKE: Duration = Duration::from_millis(200);
+
+/// A handle on a keeper or a fork server that stays correct if the pid is reused.
 #[derive(Clone, Debug)]
 struct Handle(Option<Arc<OwnedFd>>);
 
 impl Handle {
-    fn of(keeper: &Child) -> Self {
-        let pid = keeper.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+    fn of(child: &Child) -> Self {
+        let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
         let handle = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        Self::new(handle)
+    }
+
+    fn new(handle: Option<OwnedFd>) -> Self {
         Self(handle.map(Arc::new))
     }
 
-    /// Wakes the keeper: an agent can stop its keeper, and a stopped keeper receives nothing.
+    /// Waits for its end. Reaps it if its fork server was killed, which leaves it to us.
+    async fn ended(&self) {
+        let Some(handle) = &self.0 else { return };
+        // It is not a pipe, and nothing is read: this is the runtime's safe way to wait for a descriptor.
+        let copy = handle.try_clone().and_then(pipe::Receiver::from_owned_fd_unchecked);
+        if let Ok(ended) = copy {
+            let _ = ended.readable().await;
+        }
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+        let _ = waitid(WaitId::PidFd(handle.as_fd()), options);
+    }
+
+    /// Wakes it: an agent can stop its keeper, and a stopped keeper receives nothing.
     fn wake(&self) {
         if let Some(handle) = &self.0 {
             let _ = pidfd_send_signal(handle, Signal::CONT);
+        }
+    }
+
+    /// Waits for what it must do, and wakes it until it does.
+    async fn due<T>(&self, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        loop {
+            match timeout(WAKE, work.as_mut()).await {
+                Ok(done) => return done,
+                Err(_) => self.wake(),
+            }
         }
     }
 }

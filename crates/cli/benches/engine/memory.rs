@@ -13,7 +13,7 @@ const STEP: usize = 20;
 const TURNS: u64 = 20;
 
 /// The goal for one session, in kB.
-const GOAL: f64 = 400.0;
+const GOAL: f64 = 250.0;
 
 pub async fn run(rounds: usize) {
     let gateway = Gateway::new().await;
@@ -74,20 +74,26 @@ impl Look {
     }
 }
 
-/// The keepers of this process, and the first processes of the namespaces below them.
+/// The fork server of this process, its keepers, and the first processes of the namespaces below them.
 fn keepers() -> Vec<u32> {
-    let own = std::process::id();
     let pids = fs::read_dir("/proc").expect("/proc").flatten();
     let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let all: Vec<(u32, u32)> = pids
         .filter_map(|pid: u32| {
             let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
             let parent = stat.rsplit(") ").next()?.split(' ').nth(1)?.parse().ok()?;
-            stat.contains("(agentwire-keep)").then_some((pid, parent))
+            let is_one =
+                ["(agentwire-keep)", "(agentwire-fork)"].iter().any(|name| stat.contains(name));
+            is_one.then_some((pid, parent))
         })
         .collect();
-    let is_ours = |parent: u32| parent == own || all.contains(&(parent, own));
-    all.iter().filter(|(_, parent)| is_ours(*parent)).map(|(pid, _)| *pid).collect()
+    let mut ours = vec![std::process::id()];
+    let mut next = 0;
+    while let Some(parent) = ours.get(next).copied() {
+        ours.extend(all.iter().filter(|(_, above)| *above == parent).map(|(pid, _)| *pid));
+        next += 1;
+    }
+    ours.split_off(1)
 }
 
 /// Only root can read a keeper's memory.

@@ -19,6 +19,7 @@ use agentwire_sessions::{Hub, process};
 use serde::Serialize;
 use serde_json::json;
 
+pub(crate) use self::memory::give_back;
 use self::server_file::ServerFile;
 use crate::args::{Auth, Global, Serve};
 use crate::drive::Signals;
@@ -45,7 +46,7 @@ struct ServerInfo<'f> {
 }
 
 pub(crate) fn run(global: &Global, args: &Serve) -> Result<(), Failure> {
-    memory::give_back();
+    give_back();
     let mut loaded = settings::load(global)?;
     loaded.server = loaded.server.with(args);
     let server = &loaded.server;

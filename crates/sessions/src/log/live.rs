@@ -17,6 +17,9 @@ use crate::store::Batch;
 /// How many bytes of one session stay in memory.
 const OF_ONE: usize = 256 * 1024;
 
+/// How many bytes stay of one that waits for its next prompt: readers that kept up have seen them.
+const OF_IDLE: usize = 32 * 1024;
+
 /// How many bytes of all sessions together stay in memory.
 const OF_ALL: usize = 32 * 1024 * 1024;
 
@@ -90,8 +93,12 @@ impl Tail {
     fn push(&mut self, batch: Batch) {
         self.bytes += cost(&batch);
         self.batches.push_back((batch, Instant::now()));
-        // The newest batch stays, however large: every reader that keeps up needs it next.
-        while self.bytes > OF_ONE
+        self.shrink(OF_ONE);
+    }
+
+    /// The newest batch stays, however large: every reader that keeps up needs it next.
+    fn shrink(&mut self, limit: usize) {
+        while self.bytes > limit
             && self.batches.len() > 1
             && let Some((batch, _)) = self.batches.pop_front()
         {
@@ -129,6 +136,15 @@ impl Tails {
         let tail = mem::take(&mut *live.tail());
         self.order.remove(&tail.used);
         self.bytes -= tail.bytes;
+    }
+
+    /// Drops most of an idle session's tail.
+    pub(super) fn idle(&mut self, live: &Live) {
+        let mut tail = live.tail();
+        let before = tail.bytes;
+        tail.shrink(OF_IDLE);
+        tail.batches.shrink_to_fit();
+        self.bytes = self.bytes - before + tail.bytes;
     }
 
     fn keep(&mut self, live: &Arc<Live>, batch: Batch) {

@@ -360,14 +360,17 @@ impl PendingAppend {
     }
 
     fn publish(self, tails: &mut Tails) {
-        let is_complete = self.append.record.summary.state == SessionState::Ended;
+        let state = self.append.record.summary.state;
         let Self { live, append, notify: AppendNotify { on_result, done } } = self;
-        tails.publish(&live, append.batch, is_complete, || {
+        tails.publish(&live, append.batch, state == SessionState::Ended, || {
             // The submitter is notified first, unless it is gone.
             live.under_way.store(false, Ordering::Release);
             let _ = done.send(Ok(()));
             on_result(Ok(()));
         });
+        if state == SessionState::Idle {
+            tails.idle(&live);
+        }
     }
 
     fn refuse(self, error: &StoreError) {

@@ -4,9 +4,9 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::pin::pin;
-use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
 use agentwire_dialects::agent::Exit;
@@ -15,12 +15,12 @@ use rustix::process::{Pid, Signal, geteuid};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, Interest};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, pipe};
-use tokio::process::{Child, Command};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::keeper_protocol::{self, REPORT, Report, Step};
-use super::strays::{self, RegisteredKeeper};
+use super::fork_server::ForkServer;
+use super::keeper_protocol::{self, Kind, REPORT, Report, Step};
+use super::strays::{self, Registered};
 use super::{
     Control, Handle, Output, Process, Reach, Spawn, SpawnError, State, StdinPlan, Veil,
     descriptors, group, keeper,
@@ -29,9 +29,6 @@ use super::{
 /// How long a keeper may take to kill what its agent left before the agent's pipes are no longer waited
 /// for.
 const SILENCE: Duration = Duration::from_secs(2);
-
-/// How long a report may be overdue before the keeper is woken.
-const WAKE: Duration = Duration::from_millis(200);
 
 /// How long a keeper may take to show that it works.
 const PROBE: Duration = Duration::from_secs(10);
@@ -43,6 +40,7 @@ const AS_ROOT: &str = "agentwire and its agents run as root: an agent that runs 
 #[derive(Clone, Debug)]
 pub struct Contain {
     containment: Containment,
+    server: Option<Arc<ForkServer>>,
 }
 
 /// What holds a process tree together.
@@ -119,11 +117,12 @@ impl Contain {
                 }
             };
         };
+        let server = Arc::new(ForkServer::new(&executable));
         let reason = match choice {
             ContainmentChoice::Keeper => "the settings ask for a keeper".to_owned(),
             ContainmentChoice::Auto | ContainmentChoice::Namespace => {
                 let namespace = Containment::Namespace { executable: executable.clone() };
-                match Self::tried(namespace).await {
+                match Self::tried(namespace, &server).await {
                     Ok(namespace) => return Ok(namespace),
                     Err(reason) if choice == ContainmentChoice::Namespace => {
                         return Err(refused(choice, &reason));
@@ -133,7 +132,7 @@ impl Contain {
             }
         };
         let keeper = Containment::Keeper { executable: executable.clone(), reason };
-        match Self::tried(keeper).await {
+        match Self::tried(keeper, &server).await {
             Ok(keeper) => Ok(keeper),
             Err(reason) if choice == ContainmentChoice::Auto => {
                 let executable = executable.display();
@@ -144,8 +143,8 @@ impl Contain {
     }
 
     /// Returns this containment if it works.
-    async fn tried(containment: Containment) -> Result<Self, String> {
-        let contain = Self { containment };
+    async fn tried(containment: Containment, server: &Arc<ForkServer>) -> Result<Self, String> {
+        let contain = Self { containment, server: Some(Arc::clone(server)) };
         let (Containment::Namespace { executable } | Containment::Keeper { executable, .. }) =
             &contain.containment
         else {
@@ -179,7 +178,7 @@ impl Contain {
     }
 
     fn process_group(reason: String) -> Self {
-        Self { containment: Containment::ProcessGroup { reason } }
+        Self { containment: Containment::ProcessGroup { reason }, server: None }
     }
 
     pub fn containment(&self) -> &Containment {
@@ -190,14 +189,13 @@ impl Contain {
     pub async fn spawn(&self, spawn: Spawn) -> Result<Process, SpawnError> {
         let pipes = Pipes::new(spawn.stdin).map_err(SpawnError::Gateway)?;
         let (sender, state) = watch::channel(State::default());
-        let (pid, reach) = match &self.containment {
-            Containment::Namespace { executable } => {
-                keep(executable, true, spawn, pipes.theirs, sender).await?
-            }
-            Containment::Keeper { executable, .. } => {
-                keep(executable, false, spawn, pipes.theirs, sender).await?
-            }
-            Containment::ProcessGroup { .. } => {
+        let kind = match &self.containment {
+            Containment::Namespace { .. } => Kind::Namespace,
+            Containment::Keeper { .. } | Containment::ProcessGroup { .. } => Kind::Keeper,
+        };
+        let (pid, reach) = match &self.server {
+            Some(server) => keep(server, kind, spawn, pipes.theirs, sender).await?,
+            None => {
                 let group = group::start(spawn, pipes.theirs, sender)?;
                 (Some(group), Reach::Group(group))
             }
@@ -253,8 +251,8 @@ fn refused(choice: ContainmentChoice, reason: &str) -> GatewayError {
 
 /// Starts a keeper, which starts the agent.
 async fn keep(
-    executable: &Path,
-    is_namespace: bool,
+    server: &Arc<ForkServer>,
+    kind: Kind,
     spawn: Spawn,
     descriptors: [OwnedFd; 3],
     state: watch::Sender<State>,
@@ -263,16 +261,15 @@ async fn keep(
         Ok(request) => request,
         Err(error) => return Err(SpawnError::Program { program: spawn.program, error }),
     };
-    let (keeper, socket) = begin(executable, is_namespace, &request, descriptors)
-        .await
-        .map_err(SpawnError::Gateway)?;
-    let first = due(first(&socket), &keeper.handle).await.map_err(SpawnError::Gateway)?;
+    let (keeper, socket) =
+        begin(server, kind, &request, descriptors).await.map_err(SpawnError::Gateway)?;
+    let first = keeper.handle.due(report(&socket)).await.map_err(SpawnError::Gateway)?;
     match first {
         Some((Report::Started(pid), agent)) => {
-            let (pid, group) = match is_namespace {
+            let (pid, group) = match kind {
                 // A process that has already ended has no pid any more.
-                true => (agent.as_ref().and_then(pid_of), None),
-                false => (Pid::from_raw(pid), Pid::from_raw(pid)),
+                Kind::Namespace => (agent.as_ref().and_then(pid_of), None),
+                Kind::Keeper => (Pid::from_raw(pid), Pid::from_raw(pid)),
             };
             let handle = keeper.handle.clone();
             let (reports, commands) = socket.into_split();
@@ -287,14 +284,14 @@ async fn keep(
                 Step::Program => SpawnError::Program { program: spawn.program, error },
             })
         }
-        Some((Report::Exited(_) | Report::Empty, _)) | None => {
+        Some((Report::Ready(_) | Report::Exited(_) | Report::Empty, _)) | None => {
             Err(SpawnError::Gateway(silent_keeper()))
         }
     }
 }
 
-/// The first report, and the handle on the agent that it may carry.
-async fn first(socket: &UnixStream) -> io::Result<Option<(Report, Option<OwnedFd>)>> {
+/// The next report, and the handle that it may carry.
+async fn report(socket: &UnixStream) -> io::Result<Option<(Report, Option<OwnedFd>)>> {
     socket.async_io(Interest::READABLE, || keeper_protocol::try_report(socket)).await
 }
 
@@ -313,14 +310,15 @@ struct Agent {
 }
 
 struct Keeper {
-    child: Child,
-    registered: RegisteredKeeper,
+    /// Reaps it.
+    _server: Arc<ForkServer>,
+    registered: Registered,
     handle: Handle,
 }
 
 async fn begin(
-    executable: &Path,
-    is_namespace: bool,
+    server: &Arc<ForkServer>,
+    kind: Kind,
     request: &[u8],
     descriptors: [OwnedFd; 3],
 ) -> io::Result<(Keeper, UnixStream)> {
@@ -329,23 +327,17 @@ async fn begin(
     let mut socket = UnixStream::from_std(ours)?;
     keeper_protocol::send_head(&socket, request.len(), &descriptors)?;
     drop(descriptors);
-    let mut command = Command::new(executable);
-    command
-        .arg0("agentwire")
-        .arg(keeper::VERB)
-        .args(is_namespace.then_some(keeper::OUTER))
-        .env_clear()
-        .current_dir("/")
-        .stdin(Stdio::from(OwnedFd::from(theirs)))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    let (child, registered) = strays::start(&mut command)?;
-    // It holds the keeper's end of the socket, which must close when the keeper ends.
-    drop(command);
-    let handle = Handle::of(&child);
+    let forking = server.ask(kind, OwnedFd::from(theirs)).await?;
+    let (pid, handle) = match forking.due(report(&socket)).await {
+        Ok(Some((Report::Ready(pid), handle))) => (pid, handle),
+        Ok(Some((Report::Failed(_, errno), _))) => return Err(io::Error::from_raw_os_error(errno)),
+        Ok(_) | Err(_) => return Err(silent_keeper()),
+    };
+    let registered = strays::register(pid);
+    let handle = Handle::new(handle);
     // A keeper that cannot accept it reports why.
-    let _ = socket.write_all(request).await;
-    Ok((Keeper { child, registered, handle }, socket))
+    let _ = handle.due(socket.write_all(request)).await;
+    Ok((Keeper { _server: Arc::clone(server), registered, handle }, socket))
 }
 
 fn silent_keeper() -> io::Error {
@@ -355,7 +347,7 @@ fn silent_keeper() -> io::Error {
 /// Turns the keeper's reports into the state of the process, until the end.
 async fn follow(
     mut reports: OwnedReadHalf,
-    mut keeper: Keeper,
+    keeper: Keeper,
     agent: Agent,
     state: watch::Sender<State>,
 ) {
@@ -364,13 +356,13 @@ async fn follow(
         tokio::select! {
             report = report.as_mut() => report,
             // The keeper must notice it too; if it reports nothing, the agent has stopped it.
-            () = end_of(agent.handle) => due(report.as_mut(), &keeper.handle).await,
+            () = end_of(agent.handle) => keeper.handle.due(report.as_mut()).await,
         }
     };
     let mut empty = report == Some(Report::Empty);
     if let Some(Report::Exited(exit)) = report {
         state.send_modify(|state| state.exit = Some(exit));
-        let mut report = pin!(due(next(&mut reports), &keeper.handle));
+        let mut report = pin!(keeper.handle.due(next(&mut reports)));
         let report = match timeout(SILENCE, report.as_mut()).await {
             Ok(report) => report,
             Err(_) => {
@@ -380,7 +372,7 @@ async fn follow(
         };
         empty = report == Some(Report::Empty);
     }
-    let _ = keeper.child.wait().await;
+    keeper.handle.due(keeper.handle.ended()).await;
     drop(keeper.registered);
     if !empty {
         if let Some(group) = agent.group.filter(|_| state.borrow().exit.is_none()) {
@@ -399,17 +391,6 @@ async fn next(reports: &mut OwnedReadHalf) -> Option<Report> {
     let mut report = [0; REPORT];
     reports.read_exact(&mut report).await.ok()?;
     Report::read(report)
-}
-
-/// Waits for a report that must come, and wakes the keeper until it does.
-async fn due<T>(report: impl Future<Output = T>, keeper: &Handle) -> T {
-    let mut report = pin!(report);
-    loop {
-        match timeout(WAKE, report.as_mut()).await {
-            Ok(report) => return report,
-            Err(_) => keeper.wake(),
-        }
-    }
 }
 
 /// Returns when this handle's process has ended, if there is one.

@@ -1,16 +1,15 @@
 //! The keeper: a small process between the gateway and one agent, which no descendant of the agent escapes.
-//! It is this same program, started again without a runtime.
+//! It is this same program, started again without a runtime, and forked from there for each agent.
 //!
 //! The main thread starts the agent and reaps; the other one listens to the gateway. If each agent has a
 //! pid namespace, the namespace's first process does this. An outer keeper, which the agent can neither see
 //! nor signal, ends that process with the gateway.
 
-use std::ffi::OsStr;
 use std::fmt;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt as _;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::thread;
 
 use agentwire_dialects::agent::Exit;
@@ -18,12 +17,12 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, sockopt::socket_domain};
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, kill_process_group, pidfd_open,
-    set_parent_process_death_signal, wait,
+    Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, kill_process, kill_process_group,
+    pidfd_open, set_parent_process_death_signal, wait, waitpid,
 };
 
-use super::keeper_protocol::{self, Report, Request, Step};
-use super::{TreeSignal, become_subreaper, descriptors, hide_memory, namespace, tree};
+use super::keeper_protocol::{self, Kind, Report, Request, Step};
+use super::{TreeSignal, become_subreaper, descriptors, fork_server, hide_memory, namespace, tree};
 
 /// The first argument that makes this program a keeper.
 pub const VERB: &str = "keeper";
@@ -49,25 +48,24 @@ impl fmt::Display for NoGateway {
 
 impl std::error::Error for NoGateway {}
 
-/// The second argument of a keeper that puts its agent into a namespace, and of the first process there.
-pub(super) const OUTER: &str = "namespace";
-const INIT: &str = "init";
-
-/// Runs the keeper of one agent; the gateway is on stdin. Returns when nothing of the agent is left. `part`
-/// is the second argument.
-pub fn run(part: Option<&OsStr>) -> Result<(), NoGateway> {
+/// Runs the fork server of the gateway on stdin, and each keeper that it forks. Returns when the gateway, or
+/// the keeper's agent with all its processes, is gone.
+pub fn run() -> Result<(), NoGateway> {
     let gateway = rustix::stdio::stdin();
     if socket_domain(gateway) != Ok(AddressFamily::UNIX) {
         return Err(NoGateway);
     }
-    // Descriptors that the gateway inherited without close-on-exec must not reach the agent.
+    // Descriptors that the gateway inherited without close-on-exec must not reach an agent.
     close_fds::set_fds_cloexec(3, &[]);
-    match part.and_then(OsStr::to_str) {
-        Some(OUTER) => outer(gateway),
-        Some(INIT) => keep(gateway, true)?,
-        Some(_) | None => keep(gateway, false)?,
+    let _ = settle();
+    let _ = rustix::thread::set_name(c"agentwire-fork");
+    let Some(kind) = fork_server::serve(gateway)? else { return Ok(()) };
+    // This process is a keeper now, and its gateway's socket is on stdin.
+    keeper_protocol::send_with_handle(gateway, Report::Ready(getpid().as_raw_pid()), getpid());
+    match kind {
+        Kind::Namespace => outer(gateway),
+        Kind::Keeper => keep(gateway, false),
     }
-    Ok(())
 }
 
 /// Starts the agent and waits for its end, either as the first process of its namespace, or as the process
@@ -85,7 +83,8 @@ fn keep(gateway: BorrowedFd<'static>, is_first: bool) -> Result<(), NoGateway> {
         agent
     }) {
         Ok(agent) => {
-            keeper_protocol::send_started(gateway, agent);
+            let report = Report::Started(agent.as_raw_pid());
+            keeper_protocol::send_with_handle(gateway, report, agent);
             Report::Exited(watch(agent)).send(gateway);
             // When the first process ends, the kernel ends everything that is left.
             if !is_first {
@@ -93,31 +92,26 @@ fn keep(gateway: BorrowedFd<'static>, is_first: bool) -> Result<(), NoGateway> {
                 Report::Empty.send(gateway);
             }
         }
-        Err((step, error)) => failed(step, &error).send(gateway),
+        Err((step, error)) => keeper_protocol::failed(step, &error).send(gateway),
     }
     Ok(())
 }
 
-fn failed(step: Step, error: &io::Error) -> Report {
-    Report::Failed(step, error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error()))
-}
-
-/// The keeper outside the namespace: creates it, starts its first process, which receives the gateway's
+/// The keeper outside the namespace: creates it, forks its first process, which receives the gateway's
 /// request, and kills that process when the gateway is gone.
-fn outer(gateway: BorrowedFd<'static>) {
+fn outer(gateway: BorrowedFd<'static>) -> Result<(), NoGateway> {
     let first = namespace::create().and_then(|()| {
         settle()?;
-        let first = Command::new("/proc/self/exe")
-            .arg0("agentwire")
-            .args([VERB, INIT])
-            .stdin(Stdio::inherit())
-            .spawn()?;
-        let pid = i32::try_from(first.id()).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
-        Ok((first, pidfd_open(pid, PidfdFlags::empty())?))
+        let Some(first) = fork_server::fork()? else { return Ok(None) };
+        Ok(Some((first, pidfd_open(first, PidfdFlags::empty())?)))
     });
-    let (mut first, handle) = match first {
-        Ok(first) => first,
-        Err(error) => return failed(Step::Keeper, &error).send(gateway),
+    let (first, handle) = match first {
+        Ok(Some(first)) => first,
+        Ok(None) => return keep(gateway, true),
+        Err(error) => {
+            keeper_protocol::failed(Step::Keeper, &error).send(gateway);
+            return Ok(());
+        }
     };
     loop {
         // The first process reads what the gateway sends; we only watch for its end.
@@ -130,9 +124,10 @@ fn outer(gateway: BorrowedFd<'static>) {
             Ok(_) | Err(_) => break,
         }
     }
-    let _ = first.kill();
-    let _ = first.wait();
+    let _ = kill_process(first, Signal::KILL);
+    let _ = waitpid(Some(first), WaitOptions::empty());
     Report::Empty.send(gateway);
+    Ok(())
 }
 
 /// What every keeper sets up for itself.

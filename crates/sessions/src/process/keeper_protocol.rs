@@ -1,7 +1,10 @@
-//! The protocol between gateway and keeper on their socket.
+//! The protocol between gateway and keeper on their socket, and how the gateway gets that keeper.
+//!
+//! To the fork server: one message for each keeper, which carries the keeper's end of their socket.
 //!
 //! Down: a head that carries the agent's three descriptors, the request, then one byte per command. Up:
-//! reports of five bytes; the report of a start may carry a handle on the agent.
+//! reports of five bytes; the first comes from the keeper itself with a handle on it, and the report of a
+//! start may carry a handle on the agent.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IoSlice, IoSliceMut};
@@ -22,7 +25,7 @@ use super::{FileIdentity, Spawn, TreeSignal, Veil};
 
 /// Change it with this file: it stops a gateway and a keeper of different builds from misunderstanding each
 /// other.
-const MAGIC: [u8; 4] = *b"awk3";
+const MAGIC: [u8; 4] = *b"awk4";
 
 const HEAD: usize = 8;
 
@@ -38,9 +41,20 @@ pub(super) struct Request {
     pub(super) descriptors: Option<u64>,
 }
 
+/// Which keeper the fork server is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// One that puts its agent into a pid namespace.
+    Namespace,
+    /// One that ends its agent's processes itself.
+    Keeper,
+}
+
 /// A message from the keeper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Report {
+    /// The keeper runs, with this pid.
+    Ready(i32),
     /// The agent runs, with this pid.
     Started(i32),
     /// The agent could not be started, with this errno.
@@ -200,11 +214,15 @@ pub(super) fn next_command(socket: BorrowedFd<'_>) -> Option<TreeSignal> {
     }
 }
 
-/// Reports that the agent runs, with a handle on it: in the gateway's namespace, its pid may mean another
+/// The report of a start that failed.
+pub(super) fn failed(step: Step, error: &io::Error) -> Report {
+    Report::Failed(step, error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error()))
+}
+
+/// Sends a report about a process, with a handle on it: in the gateway's namespace, its pid may mean another
 /// process.
-pub(super) fn send_started(socket: BorrowedFd<'_>, agent: Pid) {
-    let report = Report::Started(agent.as_raw_pid());
-    let Ok(handle) = pidfd_open(agent, PidfdFlags::empty()) else { return report.send(socket) };
+pub(super) fn send_with_handle(socket: BorrowedFd<'_>, report: Report, process: Pid) {
+    let Ok(handle) = pidfd_open(process, PidfdFlags::empty()) else { return report.send(socket) };
     let rights = [handle.as_fd()];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -213,6 +231,57 @@ pub(super) fn send_started(socket: BorrowedFd<'_>, agent: Pid) {
     let _ = retry_on_intr(|| {
         rustix::net::sendmsg(socket, &[IoSlice::new(&bytes)], &mut control, SendFlags::NOSIGNAL)
     });
+}
+
+/// Asks the fork server for a keeper, whose end of the socket this is.
+pub(super) fn ask(server: impl AsFd, kind: Kind, keeper: &OwnedFd) -> io::Result<()> {
+    let [a, b, c, d] = MAGIC;
+    let order = match kind {
+        Kind::Namespace => b'n',
+        Kind::Keeper => b'k',
+    };
+    let rights = [keeper.as_fd()];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    control.push(SendAncillaryMessage::ScmRights(&rights));
+    let bytes = [a, b, c, d, order];
+    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    rustix::net::sendmsg(server, &[IoSlice::new(&bytes)], &mut control, flags)?;
+    Ok(())
+}
+
+/// What the fork server is asked.
+pub(super) enum Order {
+    Keeper(Kind, OwnedFd),
+    /// The gateway is gone.
+    End,
+    /// The other end is not our gateway.
+    Unknown,
+}
+
+/// Waits for an order of the gateway.
+pub(super) fn next_order(gateway: BorrowedFd<'_>) -> Order {
+    let mut bytes = [0; MAGIC.len() + 1];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let received = retry_on_intr(|| {
+        let mut parts = [IoSliceMut::new(&mut bytes)];
+        rustix::net::recvmsg(gateway, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC)
+    });
+    let mut socket = None;
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            socket = rights.into_iter().next();
+        }
+    }
+    if received.is_ok_and(|received| received.bytes == 0) {
+        return Order::End;
+    }
+    match (bytes.strip_prefix(&MAGIC), socket) {
+        (Some(b"n"), Some(socket)) => Order::Keeper(Kind::Namespace, socket),
+        (Some(b"k"), Some(socket)) => Order::Keeper(Kind::Keeper, socket),
+        _ => Order::Unknown,
+    }
 }
 
 /// Reads a report if there is one, with the handle that it carries. `None` at the end.
@@ -246,6 +315,7 @@ impl Report {
 
     fn bytes(self) -> [u8; REPORT] {
         let (tag, number) = match self {
+            Self::Ready(pid) => (b'r', pid),
             Self::Started(pid) => (b's', pid),
             Self::Failed(Step::Keeper, errno) => (b'k', errno),
             Self::Failed(Step::Directory, errno) => (b'd', errno),
@@ -262,6 +332,7 @@ impl Report {
     pub(super) fn read([tag, number @ ..]: [u8; REPORT]) -> Option<Self> {
         let number = i32::from_le_bytes(number);
         match tag {
+            b'r' => Some(Self::Ready(number)),
             b's' => Some(Self::Started(number)),
             b'k' => Some(Self::Failed(Step::Keeper, number)),
             b'd' => Some(Self::Failed(Step::Directory, number)),

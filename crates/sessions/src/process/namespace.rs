@@ -15,11 +15,8 @@ use rustix::mount::{
     MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_bind,
     mount_change, mount_remount, move_mount, open_tree,
 };
-use rustix::process::{getegid, geteuid};
-use rustix::thread::{
-    CapabilitySet, CapabilitySets, UnshareFlags, capabilities, clear_ambient_capability_set,
-    configure_capability_in_ambient_set, set_capabilities,
-};
+use rustix::process::{DumpableBehavior, getegid, geteuid, set_dumpable_behavior};
+use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags, set_capabilities};
 
 /// What a process cannot see of the file system, if it has a mount namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -78,15 +75,12 @@ pub(super) fn create() -> io::Result<()> {
     }
     // Without root, this works as the owner of a user namespace, in which the user stays the same.
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
+    // A process that hides its memory does not own its own `/proc`.
+    set_dumpable_behavior(DumpableBehavior::Dumpable)?;
     unshare(namespaces | UnshareFlags::NEWUSER)?;
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
-    fs::write("/proc/self/gid_map", format!("{group} {group} 1"))?;
-    // The first process mounts, and only an ambient capability survives its exec.
-    let own = capabilities(None)?;
-    let inheritable = own.inheritable | CapabilitySet::SYS_ADMIN;
-    set_capabilities(None, CapabilitySets { inheritable, ..own })?;
-    Ok(configure_capability_in_ambient_set(CapabilitySet::SYS_ADMIN, true)?)
+    fs::write("/proc/self/gid_map", format!("{group} {group} 1"))
 }
 
 #[expect(deprecated, reason = "the replacement is unsafe only because of UnshareFlags::FILES")]
@@ -101,7 +95,6 @@ pub(super) fn furnish(veil: &Veil) -> io::Result<()> {
     mount("proc", "/proc", "proc", sealed(), None)?;
     draw(veil)?;
     if !geteuid().is_root() {
-        clear_ambient_capability_set()?;
         let none = CapabilitySet::empty();
         set_capabilities(
             None,

@@ -14,30 +14,44 @@ use tokio::process::{Child, Command};
 use super::keeper::Patience;
 use super::tree;
 
-/// All keepers of this process, no matter who started them.
-static KEEPERS: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
+/// All keepers of this process, no matter who started them, and their fork servers.
+static KNOWN: Mutex<Known> =
+    Mutex::new(Known { keepers: BTreeSet::new(), servers: BTreeSet::new() });
 
-/// Protects a keeper from being taken for a stray.
+struct Known {
+    keepers: BTreeSet<i32>,
+    servers: BTreeSet<i32>,
+}
+
+/// Protects a keeper or a fork server from being taken for a stray.
 #[derive(Debug)]
-pub(super) struct RegisteredKeeper(i32);
+pub(super) struct Registered(i32);
 
-impl Drop for RegisteredKeeper {
+impl Drop for Registered {
     fn drop(&mut self) {
-        keepers().remove(&self.0);
+        let mut known = known();
+        known.keepers.remove(&self.0);
+        known.servers.remove(&self.0);
     }
 }
 
-/// Starts a keeper. No sweep can run between its start and its registration.
-pub(super) fn start(command: &mut Command) -> std::io::Result<(Child, RegisteredKeeper)> {
-    let mut keepers = keepers();
+/// Starts a fork server. No sweep can run between its start and its registration.
+pub(super) fn start(command: &mut Command) -> std::io::Result<(Child, Registered)> {
+    let mut known = known();
     let child = command.spawn()?;
     let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).unwrap_or_default();
-    keepers.insert(pid);
-    Ok((child, RegisteredKeeper(pid)))
+    known.servers.insert(pid);
+    Ok((child, Registered(pid)))
+}
+
+/// Registers a keeper, which becomes our child if its fork server is killed.
+pub(super) fn register(keeper: i32) -> Registered {
+    known().keepers.insert(keeper);
+    Registered(keeper)
 }
 
 pub(super) fn count() -> usize {
-    keepers().len()
+    known().keepers.len()
 }
 
 /// Kills and reaps what we inherited from a lost keeper. Blocks for a few seconds at most.
@@ -61,14 +75,20 @@ pub(super) fn sweep() {
 fn kill() -> Vec<Pid> {
     let Some(own) = tree::own() else { return Vec::new() };
     let ours = |entry: &tree::ProcessEntry| entry.parent == own.pid.as_raw_pid();
-    let keepers = keepers();
+    let known = known();
     let left = tree::descendants(tree::processes(), |entry| {
-        ours(entry) && entry.session != own.session && !keepers.contains(&entry.pid.as_raw_pid())
+        ours(entry) && entry.session != own.session && !known.contains(entry.pid.as_raw_pid())
     });
     tree::kill(&left);
     left.iter().filter(|entry| ours(entry)).map(|entry| entry.pid).collect()
 }
 
-fn keepers() -> MutexGuard<'static, BTreeSet<i32>> {
-    KEEPERS.lock().unwrap_or_else(PoisonError::into_inner)
+impl Known {
+    fn contains(&self, pid: i32) -> bool {
+        self.keepers.contains(&pid) || self.servers.contains(&pid)
+    }
+}
+
+fn known() -> MutexGuard<'static, Known> {
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }

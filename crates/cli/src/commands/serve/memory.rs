@@ -11,7 +11,7 @@ use agentwire_sessions::process::{ALLOCATOR, ALLOCATOR_SET, own_program};
 
 /// Restarts this program with allocator settings that return memory, unless that was done already
 /// or the user has their own settings. If it fails, the server runs unchanged.
-pub(super) fn give_back() {
+pub(crate) fn give_back() {
     let is_set = |name: &&str| std::env::var_os(name).is_some();
     let is_glibc = cfg!(all(target_os = "linux", target_env = "gnu"));
     let names = ALLOCATOR.iter().map(|(name, _)| *name);

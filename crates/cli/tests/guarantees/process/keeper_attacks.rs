@@ -4,6 +4,7 @@ use std::process::Command;
 
 use agentwire_dialects::agent::Exit;
 use agentwire_sessions::process::{TreeSignal, become_subreaper};
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::timeout;
 
 use crate::process::harness::{
@@ -52,6 +53,30 @@ async fn as_a_subreaper() {
     assert_eq!(child.0.try_wait().unwrap(), None, "our own child is not a stray");
     tell(&mut neighbour, "\n").await;
     assert_eq!(timeout(LONG, neighbour.control.exited()).await.unwrap(), Exit::Code(6));
+}
+
+#[tokio::test]
+async fn who_attacks_the_fork_server_ends_no_agent_and_prevents_no_start() {
+    let contain = contain().await;
+    for signal in [Signal::STOP, Signal::KILL] {
+        let marker = marker();
+        let script = "setsid sleep 300 & read -r line; exit 6";
+        let mut first = contain.spawn(shell(script, &marker)).await.unwrap();
+        let server = parent(parent(pid(&first)));
+        kill_process(Pid::from_raw(server).unwrap(), signal).unwrap();
+        until("the fork server runs", || {
+            stat(server, 0).is_none_or(|state| ["T", "Z"].contains(&state.as_str()))
+        })
+        .await;
+        let spawned = timeout(LONG, contain.spawn(shell("exit 7", &marker))).await;
+        let mut second = spawned.unwrap().unwrap();
+        assert_eq!(timeout(LONG, second.control.exited()).await.unwrap(), Exit::Code(7));
+        timeout(LONG, second.control.gone()).await.unwrap();
+        tell(&mut first, "\n").await;
+        assert_eq!(timeout(LONG, first.control.exited()).await.unwrap(), Exit::Code(6));
+        timeout(LONG, first.control.gone()).await.unwrap();
+        assert_none_left(&marker).await;
+    }
 }
 
 #[tokio::test]

@@ -46,6 +46,25 @@ fn a_tail_has_the_last_events_and_no_more_than_its_share() {
 }
 
 #[test]
+fn an_idle_session_keeps_little() {
+    let live = live("a");
+    let mut tails = Tails::default();
+    for first in 1..=10 {
+        show(&mut tails, &live, batch(first, 10_000));
+    }
+    tails.idle(&live);
+    assert!(tails.bytes <= OF_IDLE && tails.bytes == live.tail().bytes);
+    assert!(live.after(5).is_none(), "only in the store");
+    assert_eq!(live.after(9).unwrap().0.first, 10);
+    show(&mut tails, &live, batch(11, OF_IDLE + 1));
+    tails.idle(&live);
+    assert_eq!(live.after(10).unwrap().0.first, 11);
+    tails.forget(&live);
+    tails.idle(&live);
+    assert_eq!(tails.bytes, 0);
+}
+
+#[test]
 fn the_quietest_sessions_give_way() {
     let mut tails = Tails::default();
     let sessions: Vec<_> = (0..200).map(|name| live(&name.to_string())).collect();
