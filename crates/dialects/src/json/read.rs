@@ -59,7 +59,51 @@ impl<'d> Value<'d> {
 
     /// The field of that name, if this is an object that has it and it is not `null`.
     pub fn get(self, name: &str) -> Option<Value<'d>> {
-        self.fields().find(|(key, value)| *key == *name && !value.is_null()).map(|(_, value)| value)
+        let (mut at, end) = self.children(Kind::Object);
+        while at < end {
+            let (key, value) = (Value::new(self.document, at), Value::new(self.document, at + 1));
+            at = value.node()?.next as usize;
+            if key.is_name(name) && !value.is_null() {
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    /// Calls `each` with every field of an object. Names are passed as bytes, which are compared without
+    /// checking first that they are characters; names of messages have no escapes, so few are decoded.
+    #[inline]
+    pub(crate) fn each_field(self, mut each: impl FnMut(&[u8], Value<'d>)) {
+        let (mut at, end) = self.children(Kind::Object);
+        while at < end {
+            let (key, value) = (Value::new(self.document, at), Value::new(self.document, at + 1));
+            let (Some(name), Some(node)) = (key.node(), value.node()) else { return };
+            at = node.next as usize;
+            if name.flags & ESCAPED == 0 {
+                each(key.inside(name), value);
+            } else if let Some(name) = key.decode() {
+                each(name.as_bytes(), value);
+            }
+        }
+    }
+
+    /// Whether this string is that text.
+    #[inline]
+    fn is_name(self, name: &str) -> bool {
+        match self.node() {
+            Some(node) if node.flags & ESCAPED == 0 => {
+                let length = (node.end - node.start) as usize;
+                length == name.len() + 2 && self.inside(node) == name.as_bytes()
+            }
+            _ => self.decode().is_some_and(|text| text == name),
+        }
+    }
+
+    /// The bytes between the quotes of this string.
+    #[inline]
+    fn inside(self, node: &Node) -> &'d [u8] {
+        let span = node.start as usize + 1..node.end as usize - 1;
+        self.document.text.as_bytes().get(span).unwrap_or_default()
     }
 
     pub fn read<T: Read<'d>>(self, name: &str) -> Option<T> {
@@ -266,12 +310,12 @@ macro_rules! wire {
                     return None;
                 }
                 let mut read = Self::default();
-                for (key, field) in value.fields() {
-                    match &*key {
-                        $($key => read.$field = $crate::json::Read::read(field),)*
-                        _ => {}
-                    }
-                }
+                value.each_field(|name, field| match name {
+                    $(_ if name == $key.as_bytes() => {
+                        read.$field = $crate::json::Read::read(field);
+                    })*
+                    _ => {}
+                });
                 Some(read)
             }
         }

@@ -97,7 +97,6 @@ impl Scanner {
         self.nodes.clear();
         let nodes = &mut self.nodes;
         let mut pass = Pass::<STRICT> { bytes: text.as_bytes(), at: 0, nodes, control: false };
-        pass.space();
         pass.value(0)?;
         pass.space();
         if pass.at != text.len() {
@@ -138,6 +137,17 @@ impl<const STRICT: bool> Pass<'_, STRICT> {
         }
     }
 
+    /// The next byte that is not space; 0 at the end. Usually the very next one.
+    #[inline]
+    fn peek_past_space(&mut self) -> u8 {
+        let byte = self.peek();
+        if byte > b' ' {
+            return byte;
+        }
+        self.space();
+        self.peek()
+    }
+
     #[inline]
     fn open(&mut self, kind: Kind) -> usize {
         let index = self.nodes.len();
@@ -167,7 +177,7 @@ impl<const STRICT: bool> Pass<'_, STRICT> {
         if self.nodes.len() > MAX_VALUES {
             return Err(Fault::Syntax);
         }
-        match self.peek() {
+        match self.peek_past_space() {
             b'"' => self.string(),
             b'{' | b'[' if depth >= MAX_DEPTH => self.deep(),
             b'{' => self.object(depth),
@@ -193,17 +203,14 @@ impl<const STRICT: bool> Pass<'_, STRICT> {
     fn array(&mut self, depth: usize) -> Result<(), Fault> {
         let index = self.open(Kind::Array);
         self.at += 1;
-        self.space();
-        if self.peek() == b']' {
+        if self.peek_past_space() == b']' {
             self.at += 1;
             self.close(index, 0);
             return Ok(());
         }
         loop {
-            self.space();
             self.value(depth + 1)?;
-            self.space();
-            match self.peek() {
+            match self.peek_past_space() {
                 b',' => self.at += 1,
                 b']' => {
                     self.at += 1;
@@ -218,16 +225,14 @@ impl<const STRICT: bool> Pass<'_, STRICT> {
     fn object(&mut self, depth: usize) -> Result<(), Fault> {
         let index = self.open(Kind::Object);
         self.at += 1;
-        self.space();
-        if self.peek() == b'}' {
+        if self.peek_past_space() == b'}' {
             self.at += 1;
             self.close(index, 0);
             return Ok(());
         }
         let mut keys = Keys::default();
         loop {
-            self.space();
-            if self.peek() != b'"' {
+            if self.peek_past_space() != b'"' {
                 return Err(Fault::Syntax);
             }
             let key = self.nodes.len();
@@ -235,15 +240,12 @@ impl<const STRICT: bool> Pass<'_, STRICT> {
             if STRICT {
                 keys.add(self.bytes, self.nodes, index, key)?;
             }
-            self.space();
-            if self.peek() != b':' {
+            if self.peek_past_space() != b':' {
                 return Err(Fault::Syntax);
             }
             self.at += 1;
-            self.space();
             self.value(depth + 1)?;
-            self.space();
-            match self.peek() {
+            match self.peek_past_space() {
                 b',' => self.at += 1,
                 b'}' => {
                     self.at += 1;
@@ -255,20 +257,27 @@ impl<const STRICT: bool> Pass<'_, STRICT> {
         }
     }
 
-    /// Most strings are short and plain; the others are scanned in blocks.
+    /// Most strings are short and plain; the others are scanned in large blocks.
     #[inline]
     fn string(&mut self) -> Result<(), Fault> {
         let start = self.at + 1;
         let bytes = self.bytes;
         let index = self.open(Kind::String);
-        if let Some(first) = bytes.get(start..).and_then(|rest| rest.first_chunk::<16>()) {
-            let found = block::specials(first);
-            let at = start + found.trailing_zeros() as usize;
-            if found != 0 && bytes.get(at) == Some(&b'"') {
+        let (parts, _) = bytes.get(start..).unwrap_or_default().as_chunks::<16>();
+        let mut at = start;
+        for part in parts.iter().take(SHORT_STRING / 16) {
+            let found = block::specials(part);
+            if found == 0 {
+                at += 16;
+                continue;
+            }
+            at += found.trailing_zeros() as usize;
+            if bytes.get(at) == Some(&b'"') {
                 self.at = at + 1;
                 self.close(index, 0);
                 return Ok(());
             }
+            break;
         }
         let flags = self.long_string(start)?;
         self.close(index, flags);
@@ -440,6 +449,9 @@ fn in_range(number: &[u8], integer: bool) -> bool {
     text.parse::<f64>().is_ok_and(f64::is_finite)
 }
 
+/// A string up to this length may be an id, a path or a name.
+const SHORT_STRING: usize = 64;
+
 /// The keys of one object so far, to find a duplicate.
 #[derive(Default)]
 struct Keys {
@@ -529,8 +541,10 @@ fn digest(bytes: &[u8], node: &Node) -> u64 {
 #[inline]
 fn hash(name: &[u8]) -> u64 {
     let word = |bytes: Option<&[u8; 8]>| bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes));
+    let half = |bytes: Option<&[u8; 4]>| bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes).into());
     let (head, tail) = match name.len() {
         8.. => (word(name.first_chunk()), word(name.last_chunk())),
+        4.. => (half(name.first_chunk()), half(name.last_chunk())),
         _ => (name.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)), 0),
     };
     (head ^ tail.rotate_left(29) ^ name.len() as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58
