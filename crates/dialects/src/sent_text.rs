@@ -6,7 +6,7 @@ const TAIL: usize = 256;
 /// A digest of the text sent so far, and its last part verbatim.
 #[derive(Clone, Debug)]
 pub(crate) struct SentText {
-    /// The length of the part that only the digest covers: whole words of it.
+    /// The length of the part that only the digest covers: a multiple of 8 bytes.
     bytes: usize,
     digest: u64,
     /// May start inside a character.

@@ -95,7 +95,7 @@ pub(super) fn approval_mode(
             "acceptEdits" | "auto_edit" | "autoEdit" => Ok("auto_edit"),
             "bypassPermissions" | "yolo" => Ok("yolo"),
             "plan" => Ok("plan"),
-            other => Err(GatewayError::unsupported("gemini", &format!("permissionMode {other}"))),
+            other => Err(GatewayError::unsupported("gemini", format!("permissionMode {other}"))),
         };
     }
     Ok(match approval_mode.unwrap_or_default() {

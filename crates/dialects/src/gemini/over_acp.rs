@@ -51,6 +51,6 @@ fn mode(permission_mode: Option<&str>) -> Result<&'static str, GatewayError> {
         None => Ok("default"),
         Some(mode) if gateway_mode(mode).is_some() => Ok("default"),
         Some("plan") => Ok("plan"),
-        Some(other) => Err(GatewayError::unsupported("gemini", &format!("permissionMode {other}"))),
+        Some(other) => Err(GatewayError::unsupported("gemini", format!("permissionMode {other}"))),
     }
 }

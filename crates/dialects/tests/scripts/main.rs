@@ -34,6 +34,8 @@ fn every_script_is_played() {
         if path.is_dir() {
             differences.push_str(&play(&path));
             folders += 1;
+        } else {
+            assert!(path.ends_with("README.md"), "{} is in no folder", path.display());
         }
     }
     assert!(differences.is_empty(), "\n{differences}AGENTWIRE_UPDATE=1 writes what is now.");

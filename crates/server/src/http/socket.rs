@@ -191,7 +191,7 @@ struct SocketReader {
     budget: WebSocketBudget,
     clients: Pool,
     outgoing: Outgoing,
-    /// What the client did wrong.
+    /// Why the connection ends early.
     fault: Arc<OnceLock<Reason>>,
 }
 

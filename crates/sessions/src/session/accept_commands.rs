@@ -131,7 +131,11 @@ pub(super) fn weight(command: &Command) -> usize {
                 [change.model.as_ref().and_then(Option::as_ref), change.permission_mode.as_ref()];
             names.into_iter().flatten().map(String::len).sum()
         }
-        _ => 0,
+        Command::Start(_)
+        | Command::Attach { .. }
+        | Command::Interrupt { .. }
+        | Command::Stop
+        | Command::Finish => 0,
     }
 }
 

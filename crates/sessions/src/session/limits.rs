@@ -38,7 +38,7 @@ pub(super) struct Limits {
 
 struct Limit<T> {
     now: T,
-    /// What a client adds that allows more.
+    /// What is added when a client allows more.
     step: T,
 }
 

@@ -3,10 +3,10 @@
 
 use agentwire_protocol::{ErrorCode, GatewayError, Prompt};
 
-/// How many prompts may wait for one thing: their process, hooks, a turn, a limit.
+/// How many prompts may wait for their process, hooks, a turn or a limit, each counted by itself.
 pub(super) const HELD_LIMIT: usize = 1024;
 
-/// How many bytes of prompts may wait for one thing.
+/// How many bytes of prompts may wait for their process or at a limit.
 pub(super) const HELD_BYTES: usize = 256 << 20;
 
 #[derive(Clone, Debug)]

@@ -240,11 +240,11 @@ fn without_rules(agent: &str, answer: Answer, request: &str) -> Result<Answer, G
     match answer {
         Answer::Allow { updated_permissions: Some(_), .. } => Err(GatewayError::unsupported(
             agent,
-            &format!("updatedPermissions as the answer to {request}"),
+            format!("updatedPermissions as the answer to {request}"),
         )),
         Answer::Allow { always: true, .. } => Err(GatewayError::unsupported(
             agent,
-            &format!("remember session as the answer to {request}"),
+            format!("remember session as the answer to {request}"),
         )),
         fit => Ok(fit),
     }
