@@ -457,8 +457,8 @@ fn dirs(config: &SessionConfig, home: Option<&Path>) -> Result<SessionDirs, Gate
     });
     Ok(SessionDirs {
         additional: additional.collect::<Result<_, _>>()?,
-        working: working.as_deref().map(paths::normal),
-        home: home.map(paths::normal),
+        working: working.as_deref().map(by_name),
+        home: home.map(by_name),
     })
 }
 

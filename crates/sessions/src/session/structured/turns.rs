@@ -75,6 +75,7 @@ impl Core {
         mut draft: Draft<'d>,
         judged: CheckResult,
     ) -> Option<Draft<'d>> {
+        let cut = cut_by(self.breach.as_ref(), self.cut());
         let (Some(structured), EventKind::TurnCompleted(turn)) =
             (&mut self.structured, &mut draft.kind)
         else {
@@ -89,7 +90,7 @@ impl Core {
             }
             Err(error) => error,
         };
-        match cut_by(self.breach.as_ref(), self.cut()) {
+        match cut {
             // A turn that was cut off or broke a rule fails for that reason.
             Some((reason, message)) => {
                 structured.stage = Stage::First;
