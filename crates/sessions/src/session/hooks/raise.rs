@@ -181,7 +181,7 @@ impl Core {
             let active = self.hooks.continued > 0;
             let input = Input { stop_hook_active: Some(active), ..Input::default() };
             let main = Agent::main();
-            self.raise(HookEvent::Stop, &[], main, input, Purpose::Stop, draft.native);
+            self.raise(HookEvent::Stop, &[], &main, input, Purpose::Stop, draft.native);
         } else {
             self.carry(draft.native, "the turn's end waits for hooks");
         }
@@ -193,7 +193,7 @@ impl Core {
         self.record(draft);
         let subject = kind.clone().unwrap_or_default();
         let input = Input { agent_type: kind, ..Input::default() };
-        self.raise(event, &[&subject], agent, input, Purpose::Tell, None);
+        self.raise(event, &[&subject], &agent, input, Purpose::Tell, None);
     }
 
     pub(super) fn raise_tool(
@@ -204,7 +204,7 @@ impl Core {
         purpose: Purpose,
         native: Option<Native<'_>>,
     ) -> bool {
-        self.raise(event, &call.names(), call.agent.clone(), input, purpose, native)
+        self.raise(event, &call.names(), &call.agent, input, purpose, native)
     }
 
     fn raise_plain(
@@ -214,7 +214,7 @@ impl Core {
         input: Input,
         purpose: Purpose,
     ) -> bool {
-        self.raise(event, subjects, Agent::main(), input, purpose, None)
+        self.raise(event, subjects, &Agent::main(), input, purpose, None)
     }
 
     /// Raises the hooks that fit, and returns whether there are any. Matchers are compared with `subjects`;
@@ -223,7 +223,7 @@ impl Core {
         &mut self,
         event: HookEvent,
         subjects: &[&str],
-        agent: Agent<'static>,
+        agent: &Agent<'static>,
         input: Input,
         purpose: Purpose,
         mut native: Option<Native<'_>>,
@@ -240,7 +240,7 @@ impl Core {
             self.warn_once(event, "too many hooks", message);
             return false;
         }
-        let input = input.of(event.as_str(), &self.state.record, &agent);
+        let input = input.of(event.as_str(), &self.state.record, agent);
         let (tool_name, tool_use_id) = (input.tool_name.clone(), input.tool_use_id.clone());
         let shown = input.tool_input.clone();
         let input = Json::of(&input);
