@@ -48,7 +48,7 @@ impl Settings {
         if is_true("OTEL_SDK_DISABLED") {
             return Ok(None);
         }
-        let Some(place) = place(&variable)? else { return Ok(None) };
+        let Some(place) = place(variable)? else { return Ok(None) };
         let encoding = match either("PROTOCOL").as_deref().map(str::trim) {
             None | Some("http/protobuf") => Encoding::Protobuf,
             Some("http/json") => Encoding::Json,
