@@ -19,24 +19,6 @@ pub fn blocking_if_long<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     if bytes > LONG { blocking(work) } else { work() }
 }
 
-/// The same for work that waits for the disk once, and may wait long only if the disk hangs. Handing over all
-/// tasks of this thread would cost more than the disk itself takes.
-///
-/// Instead, another thread of the runtime takes over what is ready: the first task spawned here goes to the
-/// slot that no other thread can take a task from, and so moves a task that waits there to the queue. The
-/// second does the same with the first, and a task in the queue wakes another thread, unless one is awake.
-/// That thread takes the tasks, and when it has none left, it waits for the network and the timers.
-pub(crate) fn briefly_blocking<T>(work: impl FnOnce() -> T) -> T {
-    match Handle::try_current() {
-        Ok(runtime) if runtime.metrics().num_workers() > 1 => {
-            runtime.spawn(async {});
-            runtime.spawn(async {});
-            work()
-        }
-        Ok(_) | Err(_) => blocking(work),
-    }
-}
-
 /// Whether this thread belongs to a runtime with several threads.
 fn has_others() -> bool {
     Handle::try_current()

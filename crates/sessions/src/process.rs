@@ -44,7 +44,7 @@ use rustix::process::{
 use tokio::net::unix::{OwnedWriteHalf, pipe};
 use tokio::process::Child;
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 pub use contain::{Contain, Containment, ContainmentChoice};
 pub(crate) use descriptors::check_descriptors;
@@ -221,10 +221,15 @@ impl Handle {
     async fn ended(&self) {
         let Some(handle) = &self.0 else { return };
         // It is not a pipe, and nothing is read: this is the runtime's safe way to wait for a descriptor.
-        let copy = handle.try_clone().and_then(pipe::Receiver::from_owned_fd_unchecked);
-        if let Ok(ended) = copy {
-            let _ = ended.readable().await;
-        }
+        let watch = || handle.try_clone().and_then(pipe::Receiver::from_owned_fd_unchecked);
+        let ended = loop {
+            match watch() {
+                Ok(ended) => break ended,
+                // No descriptor is free.
+                Err(_) => sleep(WAKE).await,
+            }
+        };
+        let _ = ended.readable().await;
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
         let _ = waitid(WaitId::PidFd(handle.as_fd()), options);
     }

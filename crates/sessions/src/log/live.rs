@@ -17,7 +17,7 @@ use crate::store::Batch;
 /// How many bytes of one session stay in memory.
 const OF_ONE: usize = 256 * 1024;
 
-/// How many bytes stay of one that waits for its next prompt: readers that kept up have seen them.
+/// How many bytes stay of one that waits for its next prompt. A reader that is not as far reads the store.
 const OF_IDLE: usize = 32 * 1024;
 
 /// How many bytes of all sessions together stay in memory.

@@ -13,7 +13,7 @@ use tokio::sync::{oneshot, watch};
 use super::live::{Live, Tails};
 use super::resume_watch::ResumeWatch;
 use super::store_access::StorePermits;
-use crate::blocking::{briefly_blocking, may_wait};
+use crate::blocking::{blocking, may_wait};
 use crate::budget::Budget;
 use crate::metrics::Metrics;
 use crate::store::{Append, Store, StoreError};
@@ -169,7 +169,7 @@ impl Shared {
         state.at_once = true;
         drop(state);
         let turn = AtOnce(self);
-        if let Some(left) = briefly_blocking(|| self.append_at_once(pending)) {
+        if let Some(left) = blocking(|| self.append_at_once(pending)) {
             lock(&self.state).jobs.push_back(Job::Append(left));
         }
         drop(turn);

@@ -322,19 +322,27 @@ async fn begin(
     request: &[u8],
     descriptors: [OwnedFd; 3],
 ) -> io::Result<(Keeper, UnixStream)> {
-    let (ours, theirs) = StdUnixStream::pair()?;
-    ours.set_nonblocking(true)?;
-    let mut socket = UnixStream::from_std(ours)?;
-    keeper_protocol::send_head(&socket, request.len(), &descriptors)?;
-    drop(descriptors);
-    let forking = server.ask(kind, OwnedFd::from(theirs)).await?;
-    let (pid, handle) = match forking.due(report(&socket)).await {
-        Ok(Some((Report::Ready(pid), handle))) => (pid, handle),
-        Ok(Some((Report::Failed(_, errno), _))) => return Err(io::Error::from_raw_os_error(errno)),
-        Ok(_) | Err(_) => return Err(silent_keeper()),
+    let mut attempts = 0;
+    let (mut socket, pid, handle) = loop {
+        attempts += 1;
+        let (ours, theirs) = StdUnixStream::pair()?;
+        ours.set_nonblocking(true)?;
+        let socket = UnixStream::from_std(ours)?;
+        keeper_protocol::send_head(&socket, request.len(), &descriptors)?;
+        let forking = server.ask(kind, OwnedFd::from(theirs)).await?;
+        match forking.due(report(&socket)).await {
+            Ok(Some((Report::Ready(pid), Some(handle)))) => break (socket, pid, handle),
+            Ok(Some((Report::Failed(_, errno), _))) => {
+                return Err(io::Error::from_raw_os_error(errno));
+            }
+            // The fork server was killed before it read this.
+            Ok(None) | Err(_) if attempts == 1 => {}
+            Ok(_) | Err(_) => return Err(silent_keeper()),
+        }
     };
+    drop(descriptors);
     let registered = strays::register(pid);
-    let handle = Handle::new(handle);
+    let handle = Handle::new(Some(handle));
     // A keeper that cannot accept it reports why.
     let _ = handle.due(socket.write_all(request)).await;
     Ok((Keeper { _server: Arc::clone(server), registered, handle }, socket))

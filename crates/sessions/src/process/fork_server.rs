@@ -12,7 +12,9 @@ use std::process::Stdio;
 use fork::ProcessFork;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, wait};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, set_parent_process_death_signal, wait,
+};
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
@@ -20,7 +22,7 @@ use tokio::sync::Mutex;
 
 use super::Handle;
 use super::keeper::{self, NoGateway};
-use super::keeper_protocol::{self, Kind, Order, Step};
+use super::keeper_protocol::{self, Kind, Order, Report, Step};
 use super::strays::{self, Registered};
 
 /// The gateway's side. The server ends when this is dropped.
@@ -49,8 +51,9 @@ impl ForkServer {
         if let Some(server) = &*running {
             match server.ask(kind, &keeper).await {
                 Ok(()) => return Ok(server.handle.clone()),
-                Err(error) if is_end(&error) => {}
-                Err(error) => return Err(error),
+                Err(error) if is_shortage(&error) => return Err(error),
+                // It has ended.
+                Err(_) => {}
             }
         }
         let server = running.insert(self.start()?);
@@ -83,9 +86,10 @@ impl Running {
     }
 }
 
-/// Whether the error means that the server has ended.
-fn is_end(error: &io::Error) -> bool {
-    matches!(Errno::from_io_error(error), Some(Errno::PIPE | Errno::CONNRESET))
+/// Whether the system lacks memory or descriptors for the message; another server would not help.
+fn is_shortage(error: &io::Error) -> bool {
+    let errno = Errno::from_io_error(error);
+    matches!(errno, Some(Errno::TOOMANYREFS | Errno::NOBUFS | Errno::NOMEM))
 }
 
 /// Forks a keeper whenever the gateway asks for one, and reaps those that have ended. Returns in each keeper,
@@ -113,8 +117,18 @@ pub(super) fn serve(gateway: BorrowedFd<'static>) -> Result<Option<Kind>, NoGate
             Order::Unknown => return Err(NoGateway),
         };
         match fork() {
-            Ok(Some(keeper)) => keepers.extend(pidfd_open(keeper, PidfdFlags::empty())),
-            Ok(None) => return Ok(rustix::stdio::dup2_stdin(&socket).is_ok().then_some(kind)),
+            Ok(Some(keeper)) => {
+                // The keeper does not say this itself: an agent may stop it before it can, and only with
+                // this handle can the gateway wake it.
+                let ready = Report::Ready(keeper.as_raw_pid());
+                keeper_protocol::send_with_handle(socket.as_fd(), ready, keeper);
+                keepers.extend(pidfd_open(keeper, PidfdFlags::empty()));
+            }
+            Ok(None) => {
+                // The end of this server wakes the keeper as well.
+                let _ = set_parent_process_death_signal(Some(Signal::CONT));
+                return Ok(rustix::stdio::dup2_stdin(&socket).is_ok().then_some(kind));
+            }
             Err(error) => keeper_protocol::failed(Step::Keeper, &error).send(socket.as_fd()),
         }
     }

@@ -61,7 +61,6 @@ pub fn run() -> Result<(), NoGateway> {
     let _ = rustix::thread::set_name(c"agentwire-fork");
     let Some(kind) = fork_server::serve(gateway)? else { return Ok(()) };
     // This process is a keeper now, and its gateway's socket is on stdin.
-    keeper_protocol::send_with_handle(gateway, Report::Ready(getpid().as_raw_pid()), getpid());
     match kind {
         Kind::Namespace => outer(gateway),
         Kind::Keeper => keep(gateway, false),
