@@ -203,12 +203,17 @@ fn l5_a_full_disk_loses_nothing() {
     assert!(output.status.success() && said.contains("1 passed"), "{said}");
 }
 
+/// Fills the disk with this file.
+fn fill_disk(path: &std::path::Path) -> std::fs::File {
+    let mut file = std::fs::File::create(path).expect("a file");
+    while std::io::Write::write(&mut file, &[b'x'; 4096]).is_ok() {}
+    file
+}
+
 /// The key of a failed start can be used again, and everything that needs no room continues meanwhile.
 async fn l5_a_start_without_room_counts_for_nothing(gateway: &Gateway, data: &std::path::Path) {
     let fill = data.join("fill");
-    let mut file = std::fs::File::create(&fill).expect("a file");
-    while std::io::Write::write(&mut file, &[b'x'; 4096]).is_ok() {}
-    drop(file);
+    fill_disk(&fill);
     let start = || {
         let new = gateway.session(agentwire_protocol::AgentType::Demo, "/say x");
         gateway.hub.start(NewSession { key: Some("once".to_owned()), ..new })
@@ -256,8 +261,11 @@ async fn l5_inside_of_the_namespace() {
     let session = gateway.start_free("").await;
     let mut reader = gateway.reader(&session).await;
     let mut seen = Vec::new();
+    // Ten megabytes do not fit into what is left, even compressed: at some point the store is full.
+    let fill = fill_disk(&data.join("fill"));
+    let filled = fill.metadata().expect("its length").len();
+    fill.set_len(filled - (128 << 10)).expect("a shorter file");
     prompt(&session, &"/blob 100000\n".repeat(100)).await;
-    // Ten megabytes do not fit: at some point the store is full.
     while gateway.hub.log().stuck().is_none() {
         tokio::select! {
             event = reader.next() => seen.push(event.expect("an event")),
