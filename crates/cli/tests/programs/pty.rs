@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
+use rustix::io::retry_on_intr;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
@@ -104,7 +105,9 @@ impl Pty {
     fn read(&mut self) -> bool {
         let moment = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
         let mut polled = [PollFd::from_borrowed_fd(self.keyboard.as_fd(), PollFlags::IN)];
-        if poll(&mut polled, Some(&moment)).expect("poll") == 0 {
+        // The children of other tests end too.
+        let ready = retry_on_intr(|| poll(&mut polled, Some(&moment))).expect("poll");
+        if ready == 0 {
             return self.terminal.is_some();
         }
         let mut buffer = [0; 8192];
