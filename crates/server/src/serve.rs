@@ -169,7 +169,7 @@ enum Phase {
     Open,
     /// The client has closed its input.
     Closed,
-    /// The connection is told to stop.
+    /// The connection is being closed, by the program or because the client no longer reads.
     Stopping,
 }
 
