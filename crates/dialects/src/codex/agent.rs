@@ -82,7 +82,6 @@ impl Translator {
 
 impl AgentTranslator for Translator {
     fn on_start(&mut self, out: &mut Out<'_>) {
-        self.stopping = false;
         self.exec.is_running = true;
         if self.driver == Driver::AppServer {
             self.open_wire(out);
@@ -123,7 +122,8 @@ impl AgentTranslator for Translator {
         let begun = self.exec.begun;
         self.exec.end();
         let last_error = self.last_error.take();
-        let interrupted = self.stopping || matches!(exit, Exit::Signal(2 | 15));
+        let interrupted =
+            std::mem::take(&mut self.stopping) || matches!(exit, Exit::Signal(2 | 15));
         let (failure, reason) = if interrupted {
             (TurnFailure::Interrupted, SessionEndReason::Cancelled)
         } else {

@@ -128,8 +128,7 @@ impl Actor {
             blocking_if_long(load, || self.tend());
             self.submit();
             match self.supervisor.take_due() {
-                Some(Due::Agent) => self.start_agent_if_trusted().await,
-                Some(Due::Process) => self.next_process().await,
+                Some(due) => self.start_due(due).await,
                 None if self.phase.is_ended() && !self.outbox.is_busy() => break,
                 None => self.step().await,
             }
@@ -176,6 +175,13 @@ impl Actor {
         self.core.place_replies();
     }
 
+    async fn start_due(&mut self, due: Due) {
+        match due {
+            Due::Agent => self.start_agent_if_trusted().await,
+            Due::Process => self.next_process().await,
+        }
+    }
+
     /// Waits for one thing to happen and handles it.
     async fn step(&mut self) {
         let may_gather = self.core.journal.bytes() < GATHER_LIMIT;
@@ -186,7 +192,10 @@ impl Actor {
             // This comes first: a client that has a reply must find that the work is done.
             result = self.outbox.committed() => self.committed(result),
             message = self.commands.recv() => match message {
-                Some(message) => self.receive(message).await,
+                Some(message) => {
+                    self.finish_commit().await;
+                    self.receive(message).await;
+                }
                 None => self.abandoned(),
             },
             () = until(deadline) => self.deadline_passed().await,
@@ -195,6 +204,20 @@ impl Actor {
                 AgentActivity::Relay(activity) => self.relay_activity(activity),
                 AgentActivity::Process(activity) => self.process_activity(activity).await,
             },
+        }
+    }
+
+    /// The batch may have become durable just before a command was received, and its reply may have led to
+    /// the command.
+    async fn finish_commit(&mut self) {
+        let result = tokio::select! {
+            biased;
+            result = self.outbox.committed() => result,
+            () = std::future::ready(()) => return,
+        };
+        self.committed(result);
+        if let Some(due) = self.supervisor.take_due() {
+            self.start_due(due).await;
         }
     }
 

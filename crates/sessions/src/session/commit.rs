@@ -111,7 +111,7 @@ impl Actor {
             (Effect::CloseStdin, Some(process)) => process.close_stdin(),
             (Effect::Write(_) | Effect::CloseStdin, None) => {}
             (Effect::Signal(Signal::Interrupt), _) => {
-                self.supervisor.signal(TreeSignal::Interrupt);
+                self.supervisor.interrupt(self.prompts.has_queued());
             }
             (Effect::Signal(Signal::Terminate), _) => {
                 self.supervisor.signal(TreeSignal::Terminate);

@@ -12,7 +12,7 @@ impl Actor {
     /// If the interrupt has no effect, signals follow.
     pub(super) fn escalate(&mut self) {
         let at = Instant::now() + self.plan.settings.timing.interrupt;
-        self.supervisor.interrupted(at, self.core.state.record.open.turn);
+        self.supervisor.interrupted(at, self.core.state.current_turn());
     }
 
     /// The agent has new work, so its silence is counted from now.
@@ -26,7 +26,7 @@ impl Actor {
     pub(super) fn calm(&mut self) {
         if !self.phase.is_ending() {
             let is_idle = !self.core.state.is_busy() || self.core.hooks.hold_turn_end();
-            self.supervisor.calm(is_idle, self.core.state.record.open.turn);
+            self.supervisor.calm(is_idle, self.core.state.current_turn());
         }
     }
 

@@ -20,15 +20,15 @@ struct Next {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Goal {
-    /// This turn; `None` if it has not started.
-    Turn(Option<u64>),
+    /// The end of this turn, which may not have started.
+    Turn(u64),
     Process,
 }
 
 impl Escalation {
     /// The turn was interrupted. If it has not ended at `at`, signals follow. Signals that are already
     /// planned stay.
-    pub(super) fn interrupt(&mut self, at: Instant, turn: Option<u64>) {
+    pub(super) fn interrupt(&mut self, at: Instant, turn: u64) {
         let goal = Goal::Turn(turn);
         match &mut self.next {
             Some(Next { goal: Goal::Process, .. }) => {}
@@ -50,8 +50,8 @@ impl Escalation {
         self.next.map(|next| next.at)
     }
 
-    /// If the agent is idle or another turn runs, the interrupt has reached its goal.
-    pub(super) fn calm(&mut self, is_idle: bool, turn: Option<u64>) {
+    /// If the agent is idle or the current turn is another one, the interrupt has reached its goal.
+    pub(super) fn calm(&mut self, is_idle: bool, turn: u64) {
         let is_reached = |next: &mut Next| match next.goal {
             Goal::Turn(goal) => is_idle || turn != goal,
             Goal::Process => false,
@@ -86,7 +86,7 @@ mod tests {
     fn signals_grow_stronger_until_the_last() {
         let start = Instant::now();
         let mut escalation = Escalation::default();
-        escalation.interrupt(start + SECOND, Some(1));
+        escalation.interrupt(start + SECOND, 1);
         assert_eq!(escalation.due(start, SECOND), None);
         let mut sent = Vec::new();
         let mut now = start;
@@ -102,16 +102,13 @@ mod tests {
     fn it_ends_with_the_turn_that_it_is_for() {
         let start = Instant::now();
         let mut escalation = Escalation::default();
-        escalation.interrupt(start, Some(1));
-        escalation.calm(false, Some(1));
+        escalation.interrupt(start, 1);
+        escalation.calm(false, 1);
         assert!(escalation.is_on());
-        escalation.calm(false, Some(2));
+        escalation.calm(false, 2);
         assert!(!escalation.is_on());
-        // The prompt is sent, but its turn has not started.
-        escalation.interrupt(start, None);
-        escalation.calm(false, None);
-        assert!(escalation.is_on());
-        escalation.calm(true, None);
+        escalation.interrupt(start, 2);
+        escalation.calm(true, 2);
         assert!(!escalation.is_on());
     }
 
@@ -120,10 +117,10 @@ mod tests {
         let start = Instant::now();
         let mut escalation = Escalation::default();
         escalation.end(start, TreeSignal::Terminate);
-        escalation.interrupt(start + SECOND, Some(1));
-        escalation.calm(true, None);
+        escalation.interrupt(start + SECOND, 1);
+        escalation.calm(true, 1);
         assert_eq!(escalation.due(start, SECOND), Some(TreeSignal::Terminate));
-        escalation.calm(true, Some(2));
+        escalation.calm(true, 2);
         assert_eq!(escalation.due(start + SECOND, SECOND), Some(TreeSignal::Kill));
     }
 }

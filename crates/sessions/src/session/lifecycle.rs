@@ -55,6 +55,7 @@ impl Actor {
                 Err(error) => Err(error),
             };
             if let Err(error) = started {
+                self.supervisor.start_failed();
                 self.core.error(error.code.as_str(), error.message.clone());
                 let text = error.message;
                 let process_end = ProcessEnd { text, stderr: None, is_cut: true, is_mute: true };

@@ -366,6 +366,11 @@ impl DerivedState {
         self.requests.get(&*id.decode()).map(|request| request.kind)
     }
 
+    /// The number of the open turn, or of the next one if none is open.
+    pub(super) fn current_turn(&self) -> u64 {
+        self.record.open.turn.unwrap_or(self.record.summary.turns + 1)
+    }
+
     /// The number for a turn that the gateway itself reports, as [`Self::note`] expects it.
     pub(super) fn own_turn(&self) -> u64 {
         self.record.summary.turns + 1 - self.turns_before

@@ -16,6 +16,8 @@ pub(super) struct Supervisor {
     /// The conversation that the next process continues.
     origin: Origin,
     due: Option<Due>,
+    /// The turn of the next process was interrupted before the process started.
+    interrupts_next: bool,
 }
 
 /// What to start, once the reason for it is durable.
@@ -46,6 +48,22 @@ impl Supervisor {
 
     pub(super) fn started(&mut self, process: Running) {
         self.process = Some(process);
+        if std::mem::take(&mut self.interrupts_next) {
+            self.signal(TreeSignal::Interrupt);
+        }
+    }
+
+    /// No process started for the prompt.
+    pub(super) fn start_failed(&mut self) {
+        self.interrupts_next = false;
+    }
+
+    /// Interrupts the process, or the one that `is_next` to start.
+    pub(super) fn interrupt(&mut self, is_next: bool) {
+        match self.has_process() {
+            true => self.signal(TreeSignal::Interrupt),
+            false => self.interrupts_next = is_next,
+        }
     }
 
     /// Returns the process once it has ended and all its output is read.
@@ -70,7 +88,7 @@ impl Supervisor {
     }
 
     /// The turn was interrupted. If it has not ended at `at`, signals follow.
-    pub(super) fn interrupted(&mut self, at: Instant, turn: Option<u64>) {
+    pub(super) fn interrupted(&mut self, at: Instant, turn: u64) {
         self.escalation.interrupt(at, turn);
     }
 
@@ -79,8 +97,8 @@ impl Supervisor {
         self.escalation.end(at, signal);
     }
 
-    /// If the agent is idle or another turn runs, the interrupt has reached its goal.
-    pub(super) fn calm(&mut self, is_idle: bool, turn: Option<u64>) {
+    /// If the agent is idle or the current turn is another one, the interrupt has reached its goal.
+    pub(super) fn calm(&mut self, is_idle: bool, turn: u64) {
         self.escalation.calm(is_idle, turn);
     }
 
@@ -172,18 +190,18 @@ mod tests {
         let (start, second) = (Instant::now(), Duration::from_secs(1));
         let mut supervisor = Supervisor::default();
         assert!(!supervisor.awaits_signal());
-        supervisor.interrupted(start + second, Some(1));
+        supervisor.interrupted(start + second, 1);
         assert_eq!(supervisor.deadline(), Some(start + second));
         supervisor.send_due(start, second);
         assert_eq!(supervisor.deadline(), Some(start + second), "not yet");
         supervisor.send_due(start + second, 2 * second);
         assert_eq!(supervisor.deadline(), Some(start + 3 * second));
-        supervisor.calm(false, Some(1));
+        supervisor.calm(false, 1);
         assert!(supervisor.awaits_signal());
-        supervisor.calm(false, Some(2));
+        supervisor.calm(false, 2);
         assert!(!supervisor.awaits_signal());
         supervisor.end_by(start, TreeSignal::Terminate);
-        supervisor.calm(true, None);
+        supervisor.calm(true, 2);
         assert!(supervisor.awaits_signal(), "the process has not ended");
     }
 }

@@ -5,6 +5,7 @@ mod changed;
 #[expect(dead_code, reason = "the hooks' tests need more of it")]
 #[path = "../hooks/harness.rs"]
 mod harness;
+mod interrupts;
 mod limits;
 mod rest;
 mod structured;

@@ -12,7 +12,7 @@ use agentwire_protocol::{
     AgentType, Command, Event, GatewayError, Json, Prompt, SessionConfig, Settlement,
 };
 use agentwire_sessions::hub::Events;
-use agentwire_sessions::settings::{AgentCommand, StoreKind};
+use agentwire_sessions::settings::{AgentCommand, StoreKind, Timing};
 use agentwire_sessions::{Hub, NewSession, SessionHandle, Settings};
 use serde_json::{Value, json};
 
@@ -58,12 +58,12 @@ impl Session {
         config: SessionConfig,
         prompt: &str,
     ) -> Result<Self, GatewayError> {
-        Self::start_within(None, agent, config, prompt).await
+        Self::start_within(Timing::default(), agent, config, prompt).await
     }
 
-    /// A session whose requests time out after this long.
+    /// A session with other timeouts.
     pub(crate) async fn start_within(
-        limit: Option<Duration>,
+        timing: Timing,
         (agent, script): (AgentType, &str),
         mut config: SessionConfig,
         prompt: &str,
@@ -77,9 +77,9 @@ impl Session {
         let mut settings = Settings {
             data_dir: dir.path().join("data"),
             store: StoreKind::Memory,
+            timing,
             ..Settings::default()
         };
-        settings.timing.request = limit;
         let program = Some(program.to_string_lossy().into_owned());
         settings.agents.insert(agent.as_str(), AgentCommand { program, ..AgentCommand::default() });
         let hub = Hub::open(settings).await.unwrap();

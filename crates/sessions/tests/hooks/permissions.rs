@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use agentwire_protocol::event::{EventKind, RequestKind, RequestOutcome, SettledBy, TurnFailure};
 use agentwire_protocol::{ApprovalMode, ErrorCode, Settlement};
+use agentwire_sessions::settings::Timing;
 use serde_json::json;
 
 use crate::harness::{ACP, CODEX, Session, carriers, config, decision, hooks, input, outcome};
@@ -194,8 +195,9 @@ async fn a_hook_without_an_answer_makes_somebody_be_asked_unless_failing_blocks(
             }
             let mut config = config(&json!({ "PreToolUse": [entry] }));
             config.approval_mode = Some(ApprovalMode::AutoAll);
-            let limit = (silence == Limit).then_some(Duration::from_secs(1));
-            let session = Session::start_within(limit, CODEX, config, "ASK").await;
+            let request = (silence == Limit).then_some(Duration::from_secs(1));
+            let timing = Timing { request, ..Timing::default() };
+            let session = Session::start_within(timing, CODEX, config, "ASK").await;
             let mut session = session.unwrap();
             let hook = session.hook("PreToolUse").await.request_id.to_string();
             if silence == Failure {
