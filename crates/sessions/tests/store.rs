@@ -7,9 +7,11 @@
 
 mod stores;
 
-use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
-use std::thread;
+use std::path::Path;
+use std::process::Command;
+use std::{env, fs, thread};
 
 use agentwire_protocol::SessionState;
 use agentwire_sessions::store::memory::Memory;
@@ -313,6 +315,115 @@ fn a_newer_database_is_refused_and_left_alone() {
     let connection = rusqlite::Connection::open(&path).unwrap();
     let version = connection.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0));
     assert_eq!(version.unwrap(), 99);
+}
+
+/// What the batches of [`old_store`] contain. Rows without a checksum are believed only if they are events.
+fn old_batches() -> [Batch; 2] {
+    [(1, 3), (4, 2)].map(|(first, count)| {
+        let lines: String = (first..first + count)
+            .map(|seq| format!("{{\"seq\":{seq},\"type\":\"textChunk\"}}\n"))
+            .collect();
+        Batch { first, count, lines: lines.into() }
+    })
+}
+
+/// A store that an earlier version wrote, with tables of version `version`: two batches of session `a`.
+fn old_store(directory: &Path, version: usize) {
+    let connection = rusqlite::Connection::open(directory.join("agentwire.db")).unwrap();
+    connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(())).unwrap();
+    let tables = [
+        include_str!("../src/store/sqlite/schema_1.sql"),
+        include_str!("../src/store/sqlite/schema_2.sql"),
+    ];
+    for migration in tables.iter().take(version) {
+        connection.execute_batch(migration).unwrap();
+    }
+    connection.pragma_update(None, "user_version", version).unwrap();
+    let record = serde_json::to_string(&record("a", SessionState::Idle, None, 5)).unwrap();
+    let insert = "INSERT INTO sessions (id, state, last, record) VALUES ('a', 'idle', 5, ?1)";
+    connection.execute(insert, [record]).unwrap();
+    for batch in old_batches() {
+        let insert = "INSERT INTO batches (session, first, part, count, size, lines) \
+                      VALUES (1, ?1, 0, ?2, ?3, ?4)";
+        let values = (batch.first, batch.count, batch.lines.len() as u64, &batch.lines[..]);
+        connection.execute(insert, values).unwrap();
+    }
+}
+
+#[test]
+fn an_older_store_is_read_and_continued() {
+    for version in [1, 2] {
+        let directory = tempfile::tempdir().unwrap();
+        old_store(directory.path(), version);
+        let [first, second] = old_batches();
+        let all = [first, second, batch("a", 6, 2)];
+        let store = Sqlite::open(directory.path()).unwrap();
+        assert_eq!(store.status().unwrap().schema, 3);
+        assert_eq!(names(&store, &Filter::default()), ["a"]);
+        assert_eq!(store.read(&id("a"), 0, usize::MAX).unwrap(), all[..2]);
+        store.append(&[&append("a", 6, 2)]).unwrap();
+        assert_eq!(store.read(&id("a"), 0, usize::MAX).unwrap(), all);
+        let report = store.check(&mut |_, _| ()).unwrap();
+        assert!(report.damage.is_empty(), "{report:?}");
+        drop(store);
+        let store = Sqlite::open(directory.path()).unwrap();
+        assert_eq!(store.read(&id("a"), 0, usize::MAX).unwrap(), all);
+    }
+}
+
+/// Runs the test below in its own mount namespace, where it can mount a small file system.
+#[test]
+fn an_older_store_on_a_full_disk_stays_as_it_is() {
+    let mut command = Command::new("unshare");
+    command.args(match rustix::process::geteuid().is_root() {
+        true => &["--mount"][..],
+        false => &["--mount", "--map-root-user"][..],
+    });
+    command.arg(env::current_exe().unwrap());
+    command.args(["--exact", "older_store_on_a_small_disk", "--ignored", "--nocapture"]);
+    let output = command.env("AGENTWIRE_TEST_NAMESPACE", "1").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+}
+
+#[test]
+#[ignore = "run by an_older_store_on_a_full_disk_stays_as_it_is in its own mount namespace"]
+fn older_store_on_a_small_disk() {
+    if env::var_os("AGENTWIRE_TEST_NAMESPACE").is_none() {
+        return;
+    }
+    for version in [1, 2] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path();
+        let mount = |args: &[&str]| Command::new("mount").args(args).arg(path).status().unwrap();
+        assert!(mount(&["-t", "tmpfs", "-o", "size=1m", "tmpfs"]).success());
+        old_store(path, version);
+        // From no room at all to just not enough: the migration is interrupted at every step.
+        let fill = path.join("fill");
+        let mut file = fs::File::create(&fill).unwrap();
+        while file.write_all(&[b'x'; 4096]).is_ok() {}
+        let mut length = file.metadata().unwrap().len();
+        let mut refusals = 0;
+        let store = loop {
+            match Sqlite::open(path) {
+                Ok(store) => break store,
+                Err(StoreError::Full(_) | StoreError::Busy(_)) => refusals += 1,
+                Err(error) => panic!("{error}"),
+            }
+            length -= 4096;
+            file.set_len(length).unwrap();
+        };
+        assert!(refusals > 0);
+        assert_eq!(store.read(&id("a"), 0, usize::MAX).unwrap(), old_batches());
+        drop(file);
+        fs::remove_file(&fill).unwrap();
+        store.append(&[&append("a", 6, 2)]).unwrap();
+        drop(store);
+        let store = Sqlite::open(path).unwrap();
+        assert_eq!(lines(&store, "a", 0, usize::MAX).len(), 7);
+        drop(store);
+        assert!(Command::new("umount").arg("-l").arg(path).status().unwrap().success());
+    }
 }
 
 #[test]
