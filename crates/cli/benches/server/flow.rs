@@ -5,6 +5,7 @@ use std::time::Instant;
 use crate::agent::{self, TURN};
 use crate::place::{Gateway, Relay, Server, builds, cpu};
 use crate::report::{median, per_second, time, times};
+use crate::sdk::{Sdk, Seen};
 
 const READERS: [usize; 2] = [1, 50];
 
@@ -26,13 +27,17 @@ pub async fn run(rounds: usize) {
     println!("|---|---|---|---|---|---|---|---|");
     for readers in READERS {
         // Fifty readers are fifty times the work.
-        let turns = if readers == 1 { 2000 } else { 400 };
+        let turns = if readers == 1 { 24_000 } else { 400 };
         let builds = builds();
         let mut relay = Vec::new();
+        let mut of_sdk = Vec::new();
+        // The SDK has one reader: its own program.
+        let mut sdk = if readers == 1 { Sdk::start().await } else { None };
         let mut ours: Vec<(Vec<Run>, Vec<f64>)> =
             builds.iter().map(|_| Default::default()).collect();
         for _ in 0..rounds {
             relay.push(measure(&Relay::start(), readers, turns).await);
+            of_sdk.extend(sdk.as_mut().map(|sdk| through(sdk, turns)));
             for ((_, program), (runs, disk)) in builds.iter().zip(&mut ours) {
                 let server = Server::of(program);
                 runs.push(measure(&server, readers, turns).await);
@@ -41,6 +46,9 @@ pub async fn run(rounds: usize) {
         }
         let (relay_rate, relay_cpu) = (rate(&relay), cpu_of(&relay));
         row(readers, "rawrelay", &relay, (relay_rate, relay_cpu), None);
+        if sdk.is_some() {
+            row(readers, "TypeScript SDK", &of_sdk, (relay_rate, relay_cpu), None);
+        }
         for ((name, _), (runs, disk)) in builds.iter().zip(ours) {
             row(readers, name, &runs, (relay_rate, relay_cpu), Some(median(disk)));
         }
@@ -66,6 +74,12 @@ fn row(readers: usize, name: &str, runs: &[Run], relay: (f64, f64), disk: Option
         disk.map_or_else(String::new, times),
     );
     assert_eq!(faults, 0, "lines were lost, doubled or out of order");
+}
+
+fn through(sdk: &mut Sdk, turns: u64) -> Run {
+    let Seen { seconds, faults, cpu, .. } = sdk.order(&agent::order(turns, 0, 0));
+    let lines = (turns * TURN) as f64;
+    Run { lines, seconds, cpu: cpu / lines, faults }
 }
 
 /// Bytes that the agent prints in this many turns.

@@ -8,6 +8,7 @@ use crate::agent::{self, TURN};
 use crate::place::{Gateway, Relay, Server, builds, cpu, directory};
 use crate::reader::Reader;
 use crate::report::{least, median, micros, percentile, time, times};
+use crate::sdk::Sdk;
 
 /// Sessions, and lines per second of each.
 const PACES: &[(u64, u64)] = &[(1, 100), (1, 2000), (30, 50)];
@@ -62,10 +63,17 @@ async fn pace(sessions: u64, rate: u64, rounds: usize) {
     for server in &servers {
         of_servers.push(Side::new(server, sessions).await);
     }
+    let mut sdk = if sessions == 1 { Sdk::start().await } else { None };
+    let mut of_sdk = Rounds::default();
     let mut sync = Vec::new();
     for _ in 0..rounds {
         sync.push(synced(sessions * rate).await);
         of_relay.round(rate).await;
+        if let Some(sdk) = &mut sdk {
+            let seen = sdk.order(&agent::order(lines(rate) / TURN, rate, DELAY));
+            assert_eq!(seen.faults, 0, "lines were lost, doubled or out of order");
+            of_sdk.note(seen.ages, Duration::from_secs_f64(seen.cpu / 1e6));
+        }
         for side in &mut of_servers {
             side.round(rate).await;
         }
@@ -88,6 +96,9 @@ async fn pace(sessions: u64, rate: u64, rounds: usize) {
     };
     row("rawrelay", &relay);
     println!("| {sessions} | {rate} | one append + fdatasync | {} | | | | |", time(sync));
+    if sdk.is_some() {
+        row("TypeScript SDK", &of_sdk);
+    }
     for ((name, _), side) in builds.iter().zip(&of_servers) {
         row(name, &side.rounds);
     }

@@ -8,7 +8,8 @@
 //! `-- PART…` selects parts (flow latency stalled replay idle start client). `AGENTWIRE_BENCH_ROUNDS` sets
 //! the number of rounds (5). `AGENTWIRE_BENCH_DIR` sets where logs are written, which must be a real disk
 //! (default: the target directory). `AGENTWIRE_BENCH_OTHER` is another build of `agentwire` to measure in the
-//! same rounds.
+//! same rounds. With `AGENTWIRE_TEST_SDKS=1` the official TypeScript SDK, which it downloads, is one more
+//! yardstick.
 #![allow(
     dead_code,
     clippy::allow_attributes,
@@ -25,9 +26,13 @@
 
 #[path = "../engine/agent.rs"]
 mod agent;
+#[path = "../../tests/sdks/child.rs"]
+mod child;
 mod client;
 mod flow;
 mod idle;
+#[path = "../../tests/sdks/install.rs"]
+mod install;
 mod latency;
 mod place;
 mod rawrelay;
@@ -35,6 +40,10 @@ mod reader;
 mod replay;
 #[path = "../engine/report.rs"]
 mod report;
+mod sdk;
+#[expect(unused_imports, reason = "the benchmark uses a part of it")]
+#[path = "../../tests/shared/mod.rs"]
+mod shared;
 mod stalled;
 mod start;
 

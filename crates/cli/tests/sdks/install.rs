@@ -35,32 +35,40 @@ impl Sdk {
     /// they need next to them is put into the directory.
     pub(crate) async fn command(self, directory: &Path, scenarios: &str) -> Command {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sdks");
-        let program = match self {
-            Self::Python => python().await.interpreter(),
-            Self::TypeScript => "node".into(),
-            Self::TypeScriptOnNode24 => node_24().await,
-        };
-        let mut command = Command::new(program);
-        command.env_clear().env("PATH", std::env::var_os("PATH").unwrap());
+        let script = sources.join(format!("{scenarios}.mjs"));
         match self {
             Self::Python => {
+                let mut command = cleaned(python().await.interpreter());
                 command.env("PYTHONPATH", python().await.packages()).arg("-B");
                 command.arg(sources.join(format!("{scenarios}.py")));
+                command
             }
-            Self::TypeScript | Self::TypeScriptOnNode24 => {
-                // Node looks for packages beside the file that wants them.
-                let modules = directory.join("node_modules");
-                let found = packages().await.join("node_modules");
-                if !modules.exists() {
-                    symlink(found, modules).unwrap();
-                }
-                let program = format!("{scenarios}.mjs");
-                fs::copy(sources.join(&program), directory.join(&program)).unwrap();
-                command.arg(directory.join(program));
-            }
+            Self::TypeScript => node("node".into(), directory, &script).await,
+            Self::TypeScriptOnNode24 => node(node_24().await, directory, &script).await,
         }
-        command
     }
+}
+
+/// Node with a script that uses the SDK, in an empty environment. A copy of the script is put into the
+/// directory.
+pub(crate) async fn node(program: PathBuf, directory: &Path, script: &Path) -> Command {
+    // Node looks for packages beside the file that wants them.
+    let modules = directory.join("node_modules");
+    let found = packages().await.join("node_modules");
+    if !modules.exists() {
+        symlink(found, modules).unwrap();
+    }
+    let copy = directory.join(script.file_name().unwrap());
+    fs::copy(script, &copy).unwrap();
+    let mut command = cleaned(program);
+    command.arg(copy);
+    command
+}
+
+fn cleaned(program: PathBuf) -> Command {
+    let mut command = Command::new(program);
+    command.env_clear().env("PATH", std::env::var_os("PATH").unwrap());
+    command
 }
 
 /// The program that crawls a server by its description, in an empty environment. A module next to it
@@ -72,8 +80,7 @@ pub(crate) async fn crawler() -> Command {
     let python = CRAWLER_FOUND.get_or_init(find).await;
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sdks");
     let modules = std::env::join_paths([python.packages(), sources]).unwrap();
-    let mut command = Command::new(python.interpreter());
-    command.env_clear().env("PATH", std::env::var_os("PATH").unwrap());
+    let mut command = cleaned(python.interpreter());
     command.env("PYTHONPATH", modules).env("SCHEMATHESIS_HOOKS", "crawl");
     command.args(["-B", "-m", "schemathesis.cli"]);
     command
