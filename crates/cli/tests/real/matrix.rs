@@ -64,7 +64,9 @@ pub(crate) fn run(words: &[String]) -> ExitCode {
         );
     }
     let found = Mutex::new(Found::new());
-    side_by_side(agents.iter().zip(&programs).collect(), |(agent, program)| {
+    // The slowest first.
+    let queue: Vec<_> = agents.iter().zip(&programs).rev().collect();
+    side_by_side(queue, |(agent, program)| {
         let column = run_column(agent, program, launcher.as_deref(), &scenarios);
         found.lock().expect("no panic").extend(column);
     });
@@ -145,10 +147,11 @@ fn run_column(
     found
 }
 
-/// Handles all items, as many at once as there are processors.
+/// Handles all items, two at once for each processor: the programs often wait, for a retry or for the next
+/// minute.
 pub(crate) fn side_by_side<T: Send>(queue: Vec<T>, each: impl Fn(T) + Sync) {
     let queue = Mutex::new(queue.into_iter());
-    let workers = thread::available_parallelism().map_or(1, usize::from);
+    let workers = 2 * thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
         for _ in 0..workers {
             scope.spawn(|| {
