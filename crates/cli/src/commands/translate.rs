@@ -2,6 +2,7 @@
 
 mod input;
 mod output;
+mod writer;
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -17,10 +18,15 @@ use crate::print;
 
 /// How much is read at once. Input is translated and written before more is read, so that in a pipe
 /// each line comes out at once.
-const CHUNK: usize = 64 << 10;
+const CHUNK: usize = 256 << 10;
+
+/// The capacity of the pipes at both ends, where the system allows it: fewer waits for the other programs.
+const PIPE: usize = 1 << 20;
 
 pub(crate) fn run(args: &Translate) -> io::Result<()> {
     let (mut input, size) = open(args)?;
+    // Fails harmlessly if it is not a pipe.
+    let _ = rustix::pipe::fcntl_setpipe_size(io::stdout(), PIPE);
     let mut output = Output::new(args, size);
     let mut chunk = vec![0; CHUNK];
     let mut unwrap = args.transcript.then(Unwrap::default);
@@ -103,7 +109,10 @@ fn open(args: &Translate) -> io::Result<(Box<dyn Read>, Option<u64>)> {
             let size = file.metadata().ok().filter(|data| data.is_file()).map(|data| data.len());
             Ok((Box::new(file), size))
         }
-        _ => Ok((Box::new(io::stdin().lock()), None)),
+        _ => {
+            let _ = rustix::pipe::fcntl_setpipe_size(io::stdin(), PIPE);
+            Ok((Box::new(io::stdin().lock()), None))
+        }
     }
 }
 

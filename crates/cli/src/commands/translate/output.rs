@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
+use std::io;
 use std::time::Instant;
 
 use agentwire_dialects::board::Board;
@@ -13,6 +13,7 @@ use agentwire_protocol::{Json, Profile};
 use jiff::Timestamp;
 use uuid::Uuid;
 
+use super::writer::Writer;
 use crate::args::{To, Translate};
 use crate::print::{self, Progress};
 
@@ -26,6 +27,7 @@ pub(super) struct Output {
     wire: Wire,
     seq: u64,
     buffer: Vec<u8>,
+    writer: Writer,
     error: Option<io::Error>,
     count: Count,
     progress: Progress,
@@ -70,6 +72,7 @@ impl Output {
             wire,
             seq: 0,
             buffer: Vec::with_capacity(2 * FULL),
+            writer: Writer::default(),
             error: None,
             count: Count::default(),
             progress: Progress::new(),
@@ -95,11 +98,8 @@ impl Output {
             return Err(error);
         }
         if !self.buffer.is_empty() {
-            let mut stdout = print::stdout();
-            stdout.write_all(&self.buffer)?;
-            stdout.flush()?;
             self.count.written += self.buffer.len() as u64;
-            self.buffer.clear();
+            self.writer.write(&mut self.buffer)?;
         }
         Ok(())
     }
@@ -107,6 +107,7 @@ impl Output {
     /// Writes the rest and the summary.
     pub(super) fn finish(mut self, summary: bool) -> io::Result<()> {
         self.flush()?;
+        self.writer.finish()?;
         self.progress.clear();
         if summary {
             let mut text = format!(
