@@ -3,7 +3,8 @@
 //! For each wire, interleaved rounds over one corpus; the median of each measurement counts. Compared with
 //! (a) splitting lines and checking their syntax with serde_json, and (b) the naive way: parse to a
 //! `Value`, build another, write it. Next to them, what other JSON libraries need for the parse alone. Then
-//! allocations per event, and the peak memory of the program over 1 GB.
+//! the speed and peak memory of the program over 1 GB. `cargo bench --bench allocations` counts allocations:
+//! counting takes time.
 //!
 //! `AGENTWIRE_BENCH_MB` sets the corpus size (64), `AGENTWIRE_BENCH_ROUNDS` the number of rounds (7),
 //! `AGENTWIRE_BENCH_PIPE_MB` the piped input (1024).
@@ -19,33 +20,29 @@
 )]
 
 mod corpus;
+mod writer;
 
-use std::alloc::System;
-use std::fmt::Write as _;
 use std::fs;
 use std::hint::black_box;
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use agentwire_dialects::agent::{AgentDialect, Exit};
+use agentwire_dialects::agent::AgentDialect;
 use agentwire_dialects::json::Scanner;
-use agentwire_dialects::tape::{Draft, Sink, Stamp, Tape};
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
-use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
-#[global_allocator]
-static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+use crate::writer::{Writer, translate};
 
 fn main() {
     let megabytes = setting("AGENTWIRE_BENCH_MB", 64);
     let rounds = setting("AGENTWIRE_BENCH_ROUNDS", 7);
     println!("corpus {megabytes} MB per wire, median of {rounds} interleaved rounds\n");
     println!(
-        "| wire | mean line | syntax only | naive | scan | translate | events/s | of syntax | of naive | allocations/event | sonic-rs | simd-json |"
+        "| wire | mean line | syntax only | naive | scan | translate | events/s | of syntax | of naive | sonic-rs | simd-json |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|---|");
     for (name, say) in corpus::WIRES {
         let Some(dialect) = agentwire_dialects::agent(name) else { continue };
         let bytes = corpus::recording(*say, 1, megabytes << 20);
@@ -65,10 +62,6 @@ fn row(name: &str, dialect: &dyn AgentDialect, bytes: &[u8], rounds: usize) {
     let mut writer = Writer::default();
     translate(dialect, bytes, &mut writer);
     let events = writer.seq;
-    let region = Region::new(ALLOCATOR);
-    translate(dialect, bytes, &mut writer);
-    let change = region.change();
-    let allocations = (change.allocations + change.reallocations) as f64 / events as f64;
 
     let mut measures: Vec<Measure<'_>> = vec![
         Box::new(|| syntax(bytes)),
@@ -89,7 +82,7 @@ fn row(name: &str, dialect: &dyn AgentDialect, bytes: &[u8], rounds: usize) {
     let speed: Vec<f64> =
         times.iter_mut().map(|times| bytes.len() as f64 / median(times) / 1e6).collect();
     println!(
-        "| {name} | {} B | {:.0} MB/s | {:.0} MB/s | {:.0} MB/s | {:.0} MB/s | {:.2} M | {:.2} × | {:.1} × | {allocations:.2} | {:.0} MB/s | {:.0} MB/s |",
+        "| {name} | {} B | {:.0} MB/s | {:.0} MB/s | {:.0} MB/s | {:.0} MB/s | {:.2} M | {:.2} × | {:.1} × | {:.0} MB/s | {:.0} MB/s |",
         bytes.len() / lines,
         speed[0],
         speed[1],
@@ -160,43 +153,6 @@ fn simd(bytes: &[u8]) {
         copy.extend_from_slice(line);
         black_box(simd_json::to_tape_with_buffers(&mut copy, &mut buffers).unwrap());
     });
-}
-
-/// Writes whole event lines, as the program does.
-#[derive(Default)]
-struct Writer {
-    seq: u64,
-    id: String,
-    out: Vec<u8>,
-}
-
-impl Sink for Writer {
-    fn event(&mut self, draft: Draft<'_>) {
-        self.seq += 1;
-        self.id.clear();
-        let _ = write!(self.id, "e76dfe97-b723-463d-bcb8-554ac59228c9-{}", self.seq);
-        let stamp = Stamp {
-            id: &self.id,
-            session_id: "e76dfe97-b723-463d-bcb8-554ac59228c9",
-            seq: self.seq,
-            timestamp: "2026-11-15T18:23:13.272Z",
-        };
-        let out = &mut self.out;
-        draft.stamp(stamp, |event| event.write_line(out).unwrap());
-        if self.out.len() > 256 << 10 {
-            black_box(&self.out);
-            self.out.clear();
-        }
-    }
-}
-
-fn translate(dialect: &dyn AgentDialect, bytes: &[u8], writer: &mut Writer) {
-    writer.seq = 0;
-    let mut tape = Tape::recording(dialect);
-    for chunk in bytes.chunks(64 << 10) {
-        tape.feed(chunk, writer);
-    }
-    tape.end(Exit::Unknown, writer);
 }
 
 /// The program over a long pipe: speed and peak memory.
