@@ -2,9 +2,11 @@
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 
 use agentwire_sessions::budget::{self, Pool, Share};
 use bytes::Bytes;
+use futures_util::future::{BoxFuture, Fuse, FusedFuture as _, FutureExt as _};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
@@ -28,7 +30,9 @@ pub struct Connection {
     pub(crate) incoming: mpsc::Receiver<Incoming>,
     pub(crate) outgoing: Outgoing,
     reader: JoinHandle<()>,
-    writer: JoinHandle<()>,
+    /// Writes the output. The task that adds output polls this afterwards, so that no event needs another
+    /// task to wake up.
+    pub(crate) writer: Fuse<BoxFuture<'static, ()>>,
 }
 
 impl Connection {
@@ -43,8 +47,8 @@ impl Connection {
         let (sender, incoming) = mpsc::channel(1);
         let outgoing = Outgoing::default();
         let reader = tokio::spawn(read_lines(read, sender, pool));
-        let writer = tokio::spawn(write_bytes(write, outgoing.clone()));
-        Self { incoming, outgoing, reader, writer }
+        let writer = write_bytes(write, outgoing.clone());
+        Self::of(incoming, outgoing, reader, writer)
     }
 
     /// A connection of messages. The writer takes lines; each line is a message.
@@ -52,9 +56,9 @@ impl Connection {
         incoming: mpsc::Receiver<Incoming>,
         outgoing: Outgoing,
         reader: JoinHandle<()>,
-        writer: JoinHandle<()>,
+        writer: impl Future<Output = ()> + Send + 'static,
     ) -> Self {
-        Self { incoming, outgoing, reader, writer }
+        Self { incoming, outgoing, reader, writer: writer.boxed().fuse() }
     }
 
     /// Waits until everything is written, or cannot be. If the farewell has a text, the client must also be
@@ -65,7 +69,9 @@ impl Connection {
             self.reader.abort();
         }
         self.outgoing.close(farewell);
-        let _ = (&mut self.writer).await;
+        if !self.writer.is_terminated() {
+            (&mut self.writer).await;
+        }
         while has_text && self.incoming.recv().await.is_some() {}
     }
 }
@@ -138,10 +144,10 @@ pub(crate) struct Outgoing {
 #[derive(Default)]
 struct Shared {
     state: Mutex<State>,
-    /// There is something to write, or the output is closed.
-    wanted: Notify,
     /// Something was written, or the output has failed.
     moved: Notify,
+    /// The output has failed.
+    failed: Notify,
 }
 
 #[derive(Default)]
@@ -184,8 +190,6 @@ impl Outgoing {
         }
         state.waiting += bytes;
         add(&mut state);
-        drop(state);
-        self.shared.wanted.notify_one();
     }
 
     /// Holds these events, and their budget share, until everything that waits now is written.
@@ -218,20 +222,16 @@ impl Outgoing {
 
     /// Waits until the client no longer reads.
     pub(crate) async fn broken(&self) {
-        loop {
-            let moved = self.shared.moved.notified();
-            if self.is_broken() {
-                return;
-            }
-            moved.await;
+        // Separate from `moved`: who waits here does not wake for every write.
+        let failed = self.shared.failed.notified();
+        if !self.is_broken() {
+            failed.await;
         }
     }
 
     fn close(&self, farewell: Farewell) {
         let mut state = self.state();
         (state.is_closed, state.farewell) = (true, farewell);
-        drop(state);
-        self.shared.wanted.notify_one();
     }
 
     pub(crate) fn farewell(&self) -> Farewell {
@@ -240,20 +240,19 @@ impl Outgoing {
 
     /// The next complete lines to write, or nothing once the output is closed and written. The caller
     /// reports each written piece with [`Self::written`].
+    ///
+    /// Nothing wakes this up: it must be polled after output was added, as [`Connection::writer`] is.
     pub(crate) async fn take(&self) -> Option<Vec<Bytes>> {
-        loop {
-            {
-                let mut state = self.state();
-                state.close_piece();
-                if !state.pieces.is_empty() {
-                    return Some(std::mem::take(&mut state.pieces));
-                }
-                if state.is_closed {
-                    return None;
-                }
+        std::future::poll_fn(|_| {
+            let mut state = self.state();
+            state.close_piece();
+            match state.pieces.is_empty() {
+                false => Poll::Ready(Some(std::mem::take(&mut state.pieces))),
+                true if state.is_closed => Poll::Ready(None),
+                true => Poll::Pending,
             }
-            self.shared.wanted.notified().await;
-        }
+        })
+        .await
     }
 
     /// The client has read this many bytes.
@@ -271,6 +270,7 @@ impl Outgoing {
         let mut state = self.state();
         *state = State { is_broken: true, is_closed: state.is_closed, ..State::default() };
         drop(state);
+        self.shared.failed.notify_waiters();
         self.shared.moved.notify_waiters();
     }
 

@@ -211,6 +211,8 @@ impl Pump<'_> {
                 biased;
                 () = &mut stop, if !is_stopping => self.stop(),
                 () = outgoing.broken(), if !is_stopping => self.stop(),
+                // Each time round, since anything may have been added.
+                () = &mut connection.writer => {}
                 () = until(self.deadline) => {
                     if is_stopping {
                         return 0;
@@ -250,10 +252,11 @@ impl Pump<'_> {
     }
 
     /// Every call gets its reply: wait for the replies of a session that has just ended.
-    async fn finish_open_calls(&mut self, connection: &Connection) {
+    async fn finish_open_calls(&mut self, connection: &mut Connection) {
         let soon = Instant::now() + LAST_ANSWERS;
         while !self.commands.is_empty() || !self.calls.is_empty() {
             tokio::select! {
+                () = &mut connection.writer => {}
                 Some(finished) = self.commands.next() => self.finish_call(finished),
                 Some(ended) = self.calls.join_next_with_id() => self.finish_task(ended),
                 () = tokio::time::sleep_until(soon) => return,

@@ -181,8 +181,7 @@ fn connect(socket: WebSocket, app: App, caller: Caller, budget: WebSocketBudget)
         fault: Arc::clone(&fault),
     };
     let writer = SocketWriter { sink, app, caller, outgoing: outgoing.clone(), fault };
-    let (reader, writer) = (tokio::spawn(reader.run()), tokio::spawn(writer.run()));
-    Connection::of(incoming, outgoing, reader, writer)
+    Connection::of(incoming, outgoing, tokio::spawn(reader.run()), writer.run())
 }
 
 struct SocketReader {
