@@ -96,7 +96,10 @@ impl Sqlite {
         }));
         let error = failed("open the store");
         let copier = connect::copier(&path).map_err(&error)?;
-        let checkpoint_thread = CheckpointThread::start(signal, copier, Arc::clone(&writer))?;
+        let log = connect::log(&path).map_err(|error| {
+            StoreError::Failed(format!("failed to open the store's write-ahead log: {error}"))
+        })?;
+        let checkpoint_thread = CheckpointThread::start(signal, copier, log, Arc::clone(&writer))?;
         Ok(Self {
             writer,
             _checkpoint_thread: checkpoint_thread,

@@ -18,7 +18,7 @@ pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const OLDEST_SQLITE: i32 = 3_051_003;
 
 /// How much of the log stays on disk, ready to be overwritten.
-const LOG_KEPT: u64 = 16 * 1024 * 1024;
+pub(super) const LOG_KEPT: u64 = 24 * 1024 * 1024;
 
 /// How much of the file a reading connection caches, in KiB as SQLite wants it: events are read once, and
 /// the system caches them too.
@@ -94,6 +94,11 @@ pub(super) fn copier(path: &Path) -> Result<Connection, rusqlite::Error> {
     connection.pragma_update(None, "synchronous", FULL)?;
     connection.pragma_update(None, "fullfsync", true)?;
     opened(connection)
+}
+
+/// The file of the write-ahead log, which the database's connections have made.
+pub(super) fn log(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).open(log_path(path))
 }
 
 /// Reads once, so that SQLite opens all files of the database now and none by its path later.

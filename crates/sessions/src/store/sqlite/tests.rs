@@ -123,19 +123,63 @@ fn at_once_nobody_is_waited_for() {
 #[test]
 fn the_log_is_copied_beside_the_appends_and_begins_anew() {
     let (store, _directory) = store();
-    let log = connect::log_path(&store.path);
-    for first in 1..=20 {
+    store.append(&[&append(1, 100)]).unwrap();
+    let before = restarts(&store);
+    for first in 2..=21 {
         store.append(&[&append(first, 1 << 20)]).unwrap();
     }
     let begun = Instant::now();
-    // Each of these makes the log longer, unless it has restarted.
-    for first in 21.. {
-        let before = connect::length(&log);
+    for first in 22.. {
         store.append(&[&append(first, 100)]).unwrap();
-        if connect::length(&log) <= before {
+        if restarts(&store) > before {
             break;
         }
         assert!(begun.elapsed() < Duration::from_secs(60), "the log keeps growing");
+    }
+}
+
+/// How often the log has restarted, as its header says.
+fn restarts(store: &Sqlite) -> u32 {
+    let log = std::fs::read(connect::log_path(&store.path)).unwrap();
+    u32::from_be_bytes(*log[12..].first_chunk().unwrap())
+}
+
+#[test]
+fn room_in_the_log_is_made_before_it_is_needed_and_is_not_read_as_events() {
+    let (store, directory) = store();
+    let disk = rustix::fs::statvfs(directory.path()).unwrap();
+    if disk.f_bavail * disk.f_frsize < 2 << 30 {
+        eprintln!("skipped: no room is made on a disk that is almost full");
+        return;
+    }
+    let log = connect::log_path(&store.path);
+    let mut last = 0;
+    let begun = Instant::now();
+    // Each adds less than 64 KiB to the log, so only what makes room adds a step.
+    let mut length = connect::length(&log);
+    loop {
+        last += 1;
+        store.append(&[&append(last, 1_000)]).unwrap();
+        let before = std::mem::replace(&mut length, connect::length(&log));
+        if length > before + (1 << 19) {
+            break;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "the log gets no room");
+    }
+    // Another process reads what was appended, and continues.
+    let other = Sqlite::open(directory.path()).unwrap();
+    other.append(&[&append(last + 1, 1_000)]).unwrap();
+    store.append(&[&append(last + 2, 1_000)]).unwrap();
+    let copy = tempfile::tempdir().unwrap();
+    // As after a crash: the index of the log is made again from its file.
+    for name in ["agentwire.db", "agentwire.db-wal"] {
+        std::fs::copy(directory.path().join(name), copy.path().join(name)).unwrap();
+    }
+    for directory in [directory.path(), copy.path()] {
+        let store = Sqlite::open(directory).unwrap();
+        let kept = store.read(&SessionId::from("a"), 0, usize::MAX).unwrap();
+        assert_eq!(kept.len() as u64, last + 2);
+        assert!(store.check(&mut |_, _| ()).unwrap().damage.is_empty());
     }
 }
 
@@ -194,10 +238,10 @@ fn the_log_begins_anew_although_there_are_readers() {
     store.append(&[&append(3, 20_000_000)]).unwrap();
     assert_eq!(tried(&store), LOG_LIMIT);
     let long = store.status().unwrap().log_bytes;
-    assert!(long > 20_000_000, "{long}");
+    assert!(long > connect::LOG_KEPT, "{long}");
     store.append(&[&append(4, 1)]).unwrap();
     let short = store.status().unwrap().log_bytes;
-    assert!(short <= 16 * 1024 * 1024, "{short}");
+    assert!(short <= connect::LOG_KEPT, "{short}");
     let kept = store.read(&"a".into(), 0, usize::MAX).unwrap();
     assert_eq!(kept.len(), 4);
 }
