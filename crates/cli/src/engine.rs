@@ -16,11 +16,9 @@ use crate::failure::Failure;
 use crate::print;
 use crate::settings::{self, Loaded};
 
-/// The runtime for sessions. It has one thread more than there are cores, because one may wait for
-/// the disk.
+/// The runtime for clients: a thread for each core. Sessions have threads of their own.
 pub(crate) fn runtime() -> io::Result<Runtime> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    Builder::new_multi_thread().worker_threads(cores + 1).enable_all().build()
+    Builder::new_multi_thread().enable_all().build()
 }
 
 /// The first installed agent. The built-in one does not count.

@@ -27,6 +27,7 @@ pub use self::events::Events;
 use self::idempotency::Keys;
 pub use self::idempotency::{StartOutcome, message_of};
 use crate::budget::Budget;
+use crate::lanes::Lanes;
 use crate::log::EventLog;
 use crate::metrics::Metrics;
 use crate::orphans;
@@ -63,6 +64,7 @@ struct Shared {
     places: Arc<Semaphore>,
     live: Mutex<HashMap<SessionId, SessionHandle>>,
     keys: Arc<watch::Sender<Keys>>,
+    lanes: Arc<Lanes>,
     /// If set, no session starts any more.
     is_closing: AtomicBool,
     starts: broadcast::Sender<SessionStart>,
@@ -118,6 +120,7 @@ impl Hub {
                 contain: Arc::new(contain),
                 live: Mutex::default(),
                 keys: Arc::default(),
+                lanes: Arc::new(Lanes::new()),
                 is_closing: AtomicBool::new(false),
                 starts: broadcast::Sender::new(STARTS),
             }),

@@ -252,10 +252,13 @@ impl Hub {
         last: ActorCleanup,
     ) {
         let shared = Arc::downgrade(&self.shared);
+        let lanes = Arc::clone(&self.shared.lanes);
+        let running = lanes.spawn(actor);
         tokio::spawn(async move {
             let ActorCleanup { id, mark, place, refused } = last;
             // A session that panics affects no other; its end is reported like that of a crash.
-            let is_reported = tokio::spawn(actor).await.unwrap_or(false);
+            let is_reported = running.await.unwrap_or(false);
+            drop(lanes);
             drop(place);
             let refused = refused.await.ok();
             let Some(shared) = shared.upgrade() else { return };

@@ -1,7 +1,7 @@
 //! The thread that writes, and the state it shares with sessions and readers.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -15,6 +15,7 @@ use super::resume_watch::ResumeWatch;
 use super::store_access::StorePermits;
 use crate::blocking::{blocking, may_wait};
 use crate::budget::Budget;
+use crate::lanes;
 use crate::metrics::Metrics;
 use crate::store::{Append, Store, StoreError};
 
@@ -23,6 +24,10 @@ const GROUP_BYTES: usize = 64 * 1024 * 1024;
 
 /// Longer appends are left to the thread, so that the session can continue reading meanwhile.
 const AT_ONCE: i64 = 16 * 1024;
+
+/// If the last commit took longer, the thread writes the next one: the disk takes so long that two thread
+/// switches do not matter, and sessions should not wait for it.
+const SLOW: Duration = Duration::from_millis(5);
 
 /// How long to wait before a failed append is tried again: at first, and at most.
 const RETRY: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(500));
@@ -34,6 +39,8 @@ pub(super) struct Shared {
     changed: Condvar,
     tails: Mutex<Tails>,
     stuck: Mutex<Option<StoreError>>,
+    /// The last commit was [`SLOW`].
+    is_slow: AtomicBool,
     ended: watch::Sender<bool>,
     /// How many sessions became live here so far.
     opened: watch::Sender<u64>,
@@ -111,6 +118,7 @@ impl Shared {
             changed: Condvar::new(),
             tails: Mutex::default(),
             stuck: Mutex::default(),
+            is_slow: AtomicBool::new(false),
             ended: watch::Sender::new(false),
             opened: watch::Sender::new(0),
             resume_watch: ResumeWatch::default(),
@@ -161,7 +169,8 @@ impl Shared {
         self.metrics.queue_appends.add(1);
         self.metrics.queue_bytes.add(pending.bytes());
         let is_idle = state.jobs.is_empty() && !state.writing && !state.at_once;
-        if !is_idle || pending.bytes() > AT_ONCE || !may_wait() {
+        let is_slow = self.is_slow.load(Ordering::Relaxed);
+        if !is_idle || is_slow || pending.bytes() > AT_ONCE || !may_wait() {
             state.jobs.push_back(Job::Append(pending));
             drop(state);
             return self.changed.notify_one();
@@ -169,7 +178,7 @@ impl Shared {
         state.at_once = true;
         drop(state);
         let turn = AtOnce(self);
-        if let Some(left) = blocking(|| self.append_at_once(pending)) {
+        if let Some(left) = in_place(|| self.append_at_once(pending)) {
             lock(&self.state).jobs.push_back(Job::Append(left));
         }
         drop(turn);
@@ -182,7 +191,7 @@ impl Shared {
         match self.store.append_at_once(&pending.append) {
             None | Some(Err(_)) => Some(pending),
             Some(Ok(())) => {
-                self.metrics.commit_time.observe_time(begun.elapsed());
+                self.committed_in(begun.elapsed());
                 let count = pending.append.batch.as_ref().map_or(0, |batch| batch.count);
                 self.metrics.commit_events.observe(count);
                 self.leave(&pending);
@@ -190,6 +199,11 @@ impl Shared {
                 None
             }
         }
+    }
+
+    fn committed_in(&self, time: Duration) {
+        self.metrics.commit_time.observe_time(time);
+        self.is_slow.store(time > SLOW, Ordering::Relaxed);
     }
 
     /// Marks the session as no longer live here.
@@ -313,7 +327,7 @@ impl Shared {
         let kept = self.store.append(&appends);
         match &kept {
             Ok(()) => {
-                self.metrics.commit_time.observe_time(begun.elapsed());
+                self.committed_in(begun.elapsed());
                 let batches = appends.iter().filter_map(|append| append.batch.as_ref());
                 self.metrics.commit_events.observe(batches.map(|batch| batch.count).sum());
             }
@@ -402,6 +416,11 @@ impl Drop for End<'_> {
     fn drop(&mut self) {
         self.0.end();
     }
+}
+
+/// Waits for the disk. Tasks of listeners go on meanwhile; a lane's own tasks wait too.
+fn in_place<T>(work: impl FnOnce() -> T) -> T {
+    if lanes::is_lane() { work() } else { blocking(work) }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
