@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agentwire_dialects::tape::Signal;
-use agentwire_protocol::{ErrorCode, GatewayError};
+use agentwire_protocol::{ErrorCode, GatewayError, SessionState};
 use tokio::sync::oneshot;
 
 use super::CommandReply;
@@ -30,6 +30,9 @@ impl Actor {
         record.summary.last_seq = self.core.journal.last();
         record.summary.updated_at = self.core.journal.timestamp().to_owned();
         let record = record.clone();
+        if record.summary.state == SessionState::Idle {
+            self.core.journal.release();
+        }
         self.core.state.changed = false;
         let (replies, effects) = self.take_replies();
         self.outbox.submit(batch, record, replies, effects);

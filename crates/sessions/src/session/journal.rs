@@ -3,20 +3,26 @@
 //! Chunks of one text that gather together become one event, which carries the lines of all of them. Under
 //! load, events grow larger, not more numerous.
 
+mod buffers;
 #[cfg(test)]
 mod tests;
+
+use std::sync::Arc;
 
 use agentwire_dialects::tape::{Draft, Stamp};
 use agentwire_protocol::event::{TextChunk, ThinkingChunk};
 use agentwire_protocol::json::write_value;
 use agentwire_protocol::{Event, EventKind, Native, SessionId, Text};
-use bytes::Bytes;
 
+use self::buffers::Buffers;
 use crate::clock;
 use crate::store::Batch;
 
 /// A gathered text chunk grows no further than this.
 const DELTA_LIMIT: usize = 64 << 10;
+
+/// How much memory an idle session keeps for its next events.
+const SPARE: usize = 4 << 10;
 
 /// Events that the log does not have yet.
 #[derive(Debug)]
@@ -24,9 +30,12 @@ pub(crate) struct Journal {
     session: SessionId,
     last: u64,
     lines: Vec<u8>,
+    buffers: Arc<Buffers>,
     count: u64,
     timestamp: String,
     delta: Option<Delta>,
+    /// Memory for the next [`Delta`].
+    spare: (Vec<u8>, Vec<u8>),
 }
 
 /// The gathered chunks of one text. It already has its number.
@@ -46,7 +55,16 @@ struct Delta {
 impl Journal {
     /// Continues after the event with number `last`.
     pub(crate) fn new(session: SessionId, last: u64) -> Self {
-        Self { session, last, lines: Vec::new(), count: 0, timestamp: clock::now(), delta: None }
+        Self {
+            session,
+            last,
+            lines: Vec::new(),
+            buffers: Arc::default(),
+            count: 0,
+            timestamp: clock::now(),
+            delta: None,
+            spare: Default::default(),
+        }
     }
 
     /// Later events get the current time.
@@ -96,14 +114,16 @@ impl Journal {
                 self.close_delta();
                 self.last += 1;
                 self.count += 1;
+                let (mut text, lines) = std::mem::take(&mut self.spare);
+                text.push(b'"');
                 let mut delta = Delta {
                     timestamp: self.timestamp.clone(),
                     is_thinking,
                     agent: draft.agent.id.to_string(),
                     parent: draft.agent.parent.as_ref().map(Text::to_string),
                     block: block.as_ref().map(Text::to_string),
-                    content: vec![b'"'],
-                    native: Vec::new(),
+                    content: text,
+                    native: lines,
                 };
                 delta.push(content, native);
                 self.delta = Some(delta);
@@ -118,8 +138,16 @@ impl Journal {
             return None;
         }
         let count = std::mem::take(&mut self.count);
-        let lines = Bytes::from(std::mem::take(&mut self.lines));
+        let lines = self.buffers.contents(&mut self.lines);
         Some(Batch { first: self.last + 1 - count, count, lines })
+    }
+
+    /// The session is idle: what was taken is the last for now.
+    pub(crate) fn release(&mut self) {
+        self.buffers.release();
+        for spare in [&mut self.lines, &mut self.spare.0, &mut self.spare.1] {
+            spare.shrink_to(SPARE);
+        }
     }
 
     fn stamp(&mut self, draft: Draft<'_>) {
@@ -162,6 +190,11 @@ impl Journal {
             self.lines.extend_from_slice(b",\"native\":[");
             self.lines.extend_from_slice(&delta.native);
             self.lines.extend_from_slice(b"]}\n");
+        }
+        if delta.content.capacity().max(delta.native.capacity()) <= 4 * DELTA_LIMIT {
+            delta.content.clear();
+            delta.native.clear();
+            self.spare = (delta.content, delta.native);
         }
     }
 }
