@@ -10,6 +10,7 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
+use std::sync::Arc;
 use std::thread;
 
 use agentwire_dialects::agent::Exit;
@@ -57,6 +58,7 @@ pub fn run() -> Result<(), NoGateway> {
     }
     // Descriptors that the gateway inherited without close-on-exec must not reach an agent.
     close_fds::set_fds_cloexec(3, &[]);
+    heed_signals();
     let _ = settle();
     let _ = rustix::thread::set_name(c"agentwire-fork");
     let Some(kind) = fork_server::serve(gateway)? else { return Ok(()) };
@@ -64,6 +66,14 @@ pub fn run() -> Result<(), NoGateway> {
     match kind {
         Kind::Namespace => outer(gateway),
         Kind::Keeper => keep(gateway, false),
+    }
+}
+
+/// A gateway that a script started in the background ignores interrupts, and programs inherit that. A signal
+/// with a handler has its default effect again in the agent, so that an interrupt reaches it.
+fn heed_signals() {
+    for signal in [Signal::INT, Signal::QUIT] {
+        let _ = signal_hook::flag::register(signal.as_raw(), Arc::default());
     }
 }
 

@@ -240,3 +240,28 @@ fn a_keeper_by_hand_says_what_it_is() {
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(text.contains("started by agentwire itself"), "{text}");
 }
+
+/// A shell without job control lets what it starts in the background ignore interrupts.
+#[test]
+fn an_agent_heeds_interrupts_that_the_gateway_ignores() {
+    let output = Command::new("/bin/sh")
+        .args(["-c", "trap '' INT QUIT; exec \"$@\"", "sh"])
+        .arg(std::env::current_exe().expect("a program"))
+        .args(["--exact", "process::start::an_interrupt_that_the_gateway_ignores", "--ignored"])
+        .output()
+        .expect("it runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+#[tokio::test]
+#[ignore = "run by an_agent_heeds_interrupts_that_the_gateway_ignores"]
+async fn an_interrupt_that_the_gateway_ignores() {
+    for contain in contain_both().await {
+        let mut process =
+            contain.spawn(shell("echo ready; exec sleep 300", &marker())).await.unwrap();
+        expect(&mut process, "ready").await;
+        process.control.signal(TreeSignal::Interrupt);
+        let exit = timeout(LONG, process.control.exited()).await.unwrap();
+        assert_eq!(exit, Exit::Signal(2));
+    }
+}
