@@ -125,6 +125,10 @@ impl<T, R> Ledger<T, R> {
         }
     }
 
+    pub(crate) fn has_prompts(&self) -> bool {
+        !self.prompts.is_empty()
+    }
+
     /// Cancels the waiting prompts except for the first `kept`.
     pub(crate) fn cancel_prompts(&mut self, kept: usize, out: &mut Out<'_>) {
         for work in self.prompts.drain(kept.min(self.prompts.len())..) {

@@ -1,6 +1,7 @@
 //! A client's connection as the pump sees it: messages in and out, both bounded in bytes.
 
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
@@ -148,6 +149,8 @@ struct Shared {
     moved: Notify,
     /// The output has failed.
     failed: Notify,
+    /// Grows whenever the client has taken something, be it part of a piece.
+    progress: AtomicU64,
 }
 
 #[derive(Default)]
@@ -255,6 +258,16 @@ impl Outgoing {
         .await
     }
 
+    /// The client has taken something.
+    pub(crate) fn advance(&self) {
+        self.shared.progress.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Two results that differ show that the client has taken something in between.
+    pub(crate) fn progress(&self) -> u64 {
+        self.shared.progress.load(Ordering::Relaxed)
+    }
+
     /// The client has read this many bytes.
     pub(crate) fn written(&self, bytes: usize) {
         let mut state = self.state();
@@ -290,7 +303,7 @@ impl State {
 async fn write_bytes(mut write: impl AsyncWrite + Unpin, outgoing: Outgoing) {
     while let Some(pieces) = outgoing.take().await {
         for bytes in pieces {
-            if let Err(error) = write_all(&mut write, &bytes).await {
+            if let Err(error) = write_all(&mut write, &bytes, &outgoing).await {
                 tracing::debug!(%error, "the client stopped reading");
                 return outgoing.fail();
             }
@@ -300,7 +313,18 @@ async fn write_bytes(mut write: impl AsyncWrite + Unpin, outgoing: Outgoing) {
     let _ = write.shutdown().await;
 }
 
-async fn write_all(write: &mut (impl AsyncWrite + Unpin), bytes: &[u8]) -> io::Result<()> {
-    write.write_all(bytes).await?;
+async fn write_all(
+    write: &mut (impl AsyncWrite + Unpin),
+    mut bytes: &[u8],
+    outgoing: &Outgoing,
+) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let count = write.write(bytes).await?;
+        if count == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        bytes = bytes.get(count..).unwrap_or_default();
+        outgoing.advance();
+    }
     write.flush().await
 }

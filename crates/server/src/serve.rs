@@ -6,9 +6,12 @@
 mod command_queue;
 mod dispatch;
 mod hub_calls;
+#[cfg(test)]
+mod tests;
 mod watched_sessions;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,7 +24,7 @@ use agentwire_sessions::{Hub, SessionHandle};
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::task::{self, JoinSet, coop};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 
 use self::command_queue::CommandQueue;
@@ -45,8 +48,11 @@ const STOPPING: Duration = Duration::from_millis(5500);
 /// How long to wait for the replies of sessions that have ended.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
-/// How long the last messages may take to be written.
+/// How long the last messages may take to be written, while the client takes nothing.
 const FAREWELL: Duration = Duration::from_secs(2);
+
+/// How long they may take at most.
+const SLOW_FAREWELL: Duration = Duration::from_secs(60);
 
 /// How long past the client's deadline they may take.
 const LATE_FAREWELL: Duration = Duration::from_millis(500);
@@ -124,11 +130,29 @@ pub async fn serve(
     let code = pump.run(&mut connection, stop).await;
     let deadline = pump.deadline;
     drop(pump);
-    let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-    let longest = left.map_or(FAREWELL, |left| FAREWELL.min(left + LATE_FAREWELL));
     let farewell = Farewell { is_error: code != 0, text: front.farewell() };
-    let _ = tokio::time::timeout(longest, connection.finish(farewell)).await;
+    match deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())) {
+        None => finish(connection, farewell).await,
+        Some(left) => {
+            let longest = FAREWELL.min(left + LATE_FAREWELL);
+            let _ = timeout(longest, connection.finish(farewell)).await;
+        }
+    }
     code
+}
+
+/// Waits for a client to take what is left for it, as long as it does take something.
+async fn finish(mut connection: Connection, farewell: Farewell) {
+    let outgoing = connection.outgoing.clone();
+    let end = Instant::now() + SLOW_FAREWELL;
+    let mut finished = pin!(connection.finish(farewell));
+    loop {
+        let before = outgoing.progress();
+        let is_finished = timeout(FAREWELL, &mut finished).await.is_ok();
+        if is_finished || outgoing.progress() == before || Instant::now() >= end {
+            return;
+        }
+    }
 }
 
 struct Pump<'s> {

@@ -2,10 +2,11 @@
 //!
 //! A session writes a small append itself, and its thread waits for the disk meanwhile
 //! (`docs/decisions/0021-lanes.md`). Clients, sockets and `/healthz` are on other threads, so they do not
-//! wait. A lane has one thread: work that a session leaves to itself needs no other thread to wake up.
+//! wait. A lane has one thread: if a session wakes one of its own tasks, no other thread has to wake up.
 
 use std::cell::Cell;
 use std::future::Future;
+use std::panic::catch_unwind;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{io, thread};
@@ -13,7 +14,10 @@ use std::{io, thread};
 use tokio::runtime::{Builder, Handle, Runtime, RuntimeFlavor};
 use tokio::task::JoinHandle;
 
-/// More lanes than this do not help: one session writes at a time.
+#[cfg(test)]
+mod tests;
+
+/// Enough for the disk, to which one session writes at a time; each lane is a thread that costs memory.
 const MOST: usize = 8;
 
 thread_local! {
@@ -29,7 +33,10 @@ pub(crate) struct Lanes {
 
 impl Lanes {
     pub(crate) fn new() -> Self {
-        let count = thread::available_parallelism().map_or(1, usize::from).min(MOST);
+        Self::of(thread::available_parallelism().map_or(1, usize::from).min(MOST))
+    }
+
+    fn of(count: usize) -> Self {
         Self { lanes: (0..count).map(|_| OnceLock::new()).collect(), next: AtomicUsize::new(0) }
     }
 
@@ -65,10 +72,14 @@ pub(crate) fn is_lane() -> bool {
 
 fn start() -> io::Result<Runtime> {
     // One worker, not a runtime of a single thread: long work can leave its tasks to another thread.
-    Builder::new_multi_thread()
-        .worker_threads(1)
-        .thread_name("sessions")
-        .on_thread_start(|| IS_LANE.set(true))
-        .enable_all()
-        .build()
+    let build = || {
+        Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("sessions")
+            .on_thread_start(|| IS_LANE.set(true))
+            .enable_all()
+            .build()
+    };
+    // It panics if the system has no thread left.
+    catch_unwind(build).unwrap_or_else(|_| Err(io::Error::other("no thread is left")))
 }

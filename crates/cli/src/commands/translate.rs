@@ -16,8 +16,8 @@ use self::output::Output;
 use crate::args::Translate;
 use crate::print;
 
-/// How much is read at once. Input is translated and written before more is read, so that in a pipe
-/// each line comes out at once.
+/// How much is read at once. What was read is translated and passed to the writer before more is read, so that
+/// in a pipe each line comes out at once.
 const CHUNK: usize = 256 << 10;
 
 /// The capacity of the pipes at both ends, where the system allows it: fewer waits for the other programs.
@@ -72,6 +72,8 @@ pub(crate) fn run(args: &Translate) -> io::Result<()> {
     if let Some(mut tape) = tape {
         tape.end(Exit::Unknown, &mut output);
     }
+    // After the output that is still being written.
+    output.finish(args.summary)?;
     let strange = unwrap.map_or(0, |unwrap| unwrap.strange());
     if strange > 0 {
         let skipped = match strange {
@@ -82,7 +84,7 @@ pub(crate) fn run(args: &Translate) -> io::Result<()> {
             "agentwire: skipped {skipped}; without --transcript every line is kept"
         ));
     }
-    output.finish(args.summary)
+    Ok(())
 }
 
 /// Says why nothing was recognised, and what to do.

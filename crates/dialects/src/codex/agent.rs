@@ -83,6 +83,7 @@ impl Translator {
 impl AgentTranslator for Translator {
     fn on_start(&mut self, out: &mut Out<'_>) {
         self.exec.is_running = true;
+        self.stopping |= std::mem::take(&mut self.exec.stops_next);
         if self.driver == Driver::AppServer {
             self.open_wire(out);
         }

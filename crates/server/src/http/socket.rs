@@ -271,7 +271,7 @@ impl SocketWriter {
         let (sink, outgoing) = (&mut self.sink, &self.outgoing);
         let writing = async {
             for piece in pieces {
-                if !feed_in_time(sink, &piece, pool).await {
+                if !feed_in_time(sink, &piece, outgoing, pool).await {
                     return false;
                 }
                 outgoing.written(piece.len());
@@ -320,24 +320,30 @@ async fn pass_in_time(
 async fn feed_in_time(
     sink: &mut SplitSink<WebSocket, Message>,
     lines: &Bytes,
+    outgoing: &Outgoing,
     pool: &Pool,
 ) -> bool {
     if lines.len() <= budget::SMALL {
-        return feed(sink, lines).await.is_ok();
+        return feed(sink, lines, outgoing).await.is_ok();
     }
     let written = async {
-        feed(sink, lines).await?;
+        feed(sink, lines, outgoing).await?;
         sink.flush().await
     };
     unless_stalled(pool, lines.len(), written).await.is_some_and(|given| given.is_ok())
 }
 
 /// Writes lines to a socket, each as a message, without copying them.
-async fn feed(sink: &mut SplitSink<WebSocket, Message>, lines: &Bytes) -> Result<(), axum::Error> {
+async fn feed(
+    sink: &mut SplitSink<WebSocket, Message>,
+    lines: &Bytes,
+    outgoing: &Outgoing,
+) -> Result<(), axum::Error> {
     let mut from = 0;
     for end in memchr::memchr_iter(b'\n', lines) {
         if let Ok(text) = Utf8Bytes::try_from(lines.slice(from..end)) {
             sink.feed(Message::Text(text)).await?;
+            outgoing.advance();
         }
         from = end + 1;
     }

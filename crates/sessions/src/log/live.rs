@@ -93,13 +93,14 @@ impl Tail {
     fn push(&mut self, batch: Batch) {
         self.bytes += cost(&batch);
         self.batches.push_back((batch, Instant::now()));
-        self.shrink(OF_ONE);
+        // The newest batch stays, however large: every reader that keeps up needs it next.
+        self.shrink(OF_ONE, 1);
     }
 
-    /// The newest batch stays, however large: every reader that keeps up needs it next.
-    fn shrink(&mut self, limit: usize) {
+    /// Drops the oldest batches until the rest fits, except for the newest `kept`.
+    fn shrink(&mut self, limit: usize, kept: usize) {
         while self.bytes > limit
-            && self.batches.len() > 1
+            && self.batches.len() > kept
             && let Some((batch, _)) = self.batches.pop_front()
         {
             self.bytes -= cost(&batch);
@@ -138,11 +139,11 @@ impl Tails {
         self.bytes -= tail.bytes;
     }
 
-    /// Drops most of an idle session's tail.
+    /// Drops most of an idle session's tail, or all of it: nobody knows how long it will be idle.
     pub(super) fn idle(&mut self, live: &Live) {
         let mut tail = live.tail();
         let before = tail.bytes;
-        tail.shrink(OF_IDLE);
+        tail.shrink(OF_IDLE, 0);
         tail.batches.shrink_to_fit();
         self.bytes = self.bytes - before + tail.bytes;
     }

@@ -214,6 +214,7 @@ impl Actor {
         self.unpause();
         let ours = self.core.structured.iter().flat_map(Structured::waiting);
         let waiting: Vec<String> = self.core.state.waiting().chain(ours).cloned().collect();
+        let starting = self.starting_prompt();
         // A denied limit has already cut the turn off.
         let is_cut = self.core.cut().is_some() && !cancel_queued;
         if !self.interrupt_answer("the turn was interrupted")
@@ -234,8 +235,17 @@ impl Actor {
                 result.still_queued.into_iter().partition(|id| is_asked || !still(id));
             result = InterruptResult { still_queued: queued, cancelled: Some(cancelled) };
         }
+        result.still_queued.retain(|id| starting.as_ref() != Some(id));
         self.core.answer(call, Ok(Json::of(&result)));
         Ok(())
+    }
+
+    /// With one process per turn: the prompt whose turn is about to start, and which an interrupt ends.
+    fn starting_prompt(&self) -> Option<String> {
+        let state = &self.core.state;
+        let is_starting =
+            self.plan.dialect.capabilities().process_per_turn && state.record.open.turn.is_none();
+        state.waiting().next().filter(|_| is_starting).cloned()
     }
 
     /// Ends the session, including work and requests in the background.

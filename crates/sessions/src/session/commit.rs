@@ -30,7 +30,8 @@ impl Actor {
         record.summary.last_seq = self.core.journal.last();
         record.summary.updated_at = self.core.journal.timestamp().to_owned();
         let record = record.clone();
-        if record.summary.state == SessionState::Idle {
+        // Others wait for people, or have ended.
+        if record.summary.state != SessionState::Working {
             self.core.journal.release();
         }
         self.core.state.changed = false;
@@ -113,8 +114,10 @@ impl Actor {
             (Effect::Write(line), Some(process)) => process.send(&line),
             (Effect::CloseStdin, Some(process)) => process.close_stdin(),
             (Effect::Write(_) | Effect::CloseStdin, None) => {}
+            // It is for the process of the next prompt, which gets it when it starts.
+            (Effect::Signal(Signal::Interrupt), _) if self.prompts.next_is_interrupted() => {}
             (Effect::Signal(Signal::Interrupt), _) => {
-                self.supervisor.interrupt(self.prompts.has_queued());
+                self.supervisor.signal(TreeSignal::Interrupt);
             }
             (Effect::Signal(Signal::Terminate), _) => {
                 self.supervisor.signal(TreeSignal::Terminate);
@@ -132,6 +135,13 @@ impl Actor {
     /// Drops what was to be sent to the agent before it was told to stop: it must not arrive afterwards.
     pub(super) fn drop_unsent(&mut self) {
         let stays = |effect: &Effect| !matches!(effect, Effect::Write(_) | Effect::Start);
+        self.core.effects.retain(stays);
+        self.outbox.retain(stays);
+    }
+
+    /// Drops signals to a process that has ended: they must not reach the next one.
+    pub(super) fn drop_signals(&mut self) {
+        let stays = |effect: &Effect| !matches!(effect, Effect::Signal(_));
         self.core.effects.retain(stays);
         self.outbox.retain(stays);
     }

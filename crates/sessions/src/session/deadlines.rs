@@ -9,10 +9,16 @@ use super::agent::Alarm;
 use crate::process::TreeSignal;
 
 impl Actor {
-    /// If the interrupt has no effect, signals follow.
+    /// The current turn was interrupted. If that has no effect, signals follow. A process that has not
+    /// started is interrupted when it does.
     pub(super) fn escalate(&mut self) {
+        let turn = self.core.state.current_turn();
+        let has_started = self.supervisor.works_on(turn);
+        if !has_started && self.plan.dialect.capabilities().process_per_turn {
+            return self.prompts.interrupt_next();
+        }
         let at = Instant::now() + self.plan.settings.timing.interrupt;
-        self.supervisor.interrupted(at, self.core.state.current_turn());
+        self.supervisor.interrupted(at, turn);
     }
 
     /// The agent has new work, so its silence is counted from now.

@@ -40,7 +40,9 @@ impl Actor {
         let mut process = self.plan.start(&self.config, launch).await?;
         process.counted = Some(self.outbox.log().metrics().process(self.plan.agent));
         tracing::debug!(session, pid = process.control.pid(), "agent process started");
-        self.supervisor.started(process);
+        let is_per_turn = self.plan.dialect.capabilities().process_per_turn;
+        let turn = is_per_turn.then(|| self.core.state.current_turn());
+        self.supervisor.started(process, turn);
         self.core.state.expect_conversation(self.supervisor.origin().expected_conversation());
         self.tape.start(&mut self.core);
         Ok(())
@@ -49,13 +51,17 @@ impl Actor {
     /// With one process per turn: starts the next one, if a prompt waits.
     pub(super) async fn next_process(&mut self) {
         while !self.supervisor.has_process() && !self.phase.is_ending() {
+            let is_interrupted = self.prompts.next_is_interrupted();
             let Some(prompt) = self.prompts.next() else { return };
             let started = match self.check_again().await {
                 Ok(()) => self.start_process(Some(&prompt)).await,
                 Err(error) => Err(error),
             };
+            if is_interrupted && started.is_ok() {
+                self.supervisor.signal(TreeSignal::Interrupt);
+                self.escalate();
+            }
             if let Err(error) = started {
-                self.supervisor.start_failed();
                 self.core.error(error.code.as_str(), error.message.clone());
                 let text = error.message;
                 let process_end = ProcessEnd { text, stderr: None, is_cut: true, is_mute: true };
@@ -183,6 +189,7 @@ impl Actor {
             return;
         }
         let Some(process) = self.supervisor.take_over() else { return };
+        self.drop_signals();
         let exit = process.exit().unwrap_or(Exit::Unknown);
         let session = self.core.state.record.summary.id.as_str();
         tracing::debug!(session, pid = process.control.pid(), ?exit, "agent process ended");

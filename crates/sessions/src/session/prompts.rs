@@ -15,6 +15,8 @@ pub(super) struct Prompts {
     ids: Ids,
     /// Prompts that wait for their process, with one process per turn.
     queue: VecDeque<Prompt>,
+    /// The turn of the first of them was interrupted.
+    is_interrupted: bool,
 }
 
 impl Prompts {
@@ -43,7 +45,17 @@ impl Prompts {
     }
 
     pub(super) fn next(&mut self) -> Option<Prompt> {
+        self.is_interrupted = false;
         self.queue.pop_front()
+    }
+
+    /// The turn of the next prompt is interrupted before its process starts.
+    pub(super) fn interrupt_next(&mut self) {
+        self.is_interrupted = self.has_queued();
+    }
+
+    pub(super) fn next_is_interrupted(&self) -> bool {
+        self.is_interrupted
     }
 
     pub(super) fn has_queued(&self) -> bool {
@@ -51,6 +63,7 @@ impl Prompts {
     }
 
     pub(super) fn clear_queue(&mut self) {
+        self.is_interrupted = false;
         self.queue.clear();
     }
 }
@@ -77,6 +90,24 @@ mod tests {
         assert!(prompts.has_queued());
         prompts.clear_queue();
         assert!(prompts.next().is_none() && !prompts.has_queued());
+    }
+
+    #[test]
+    fn an_interrupt_is_for_one_prompt() {
+        let mut prompts = Prompts::default();
+        prompts.interrupt_next();
+        assert!(!prompts.next_is_interrupted(), "none waits");
+        for text in ["a", "b"] {
+            prompts.queue(prompt(text.to_owned()));
+        }
+        prompts.interrupt_next();
+        assert!(prompts.next_is_interrupted());
+        prompts.next().unwrap();
+        assert!(!prompts.next_is_interrupted());
+        prompts.interrupt_next();
+        prompts.clear_queue();
+        prompts.queue(prompt("c".to_owned()));
+        assert!(!prompts.next_is_interrupted());
     }
 
     #[test]

@@ -16,8 +16,8 @@ pub(super) struct Supervisor {
     /// The conversation that the next process continues.
     origin: Origin,
     due: Option<Due>,
-    /// The turn of the next process was interrupted before the process started.
-    interrupts_next: bool,
+    /// With one process per turn: the turn that the last process was started for.
+    turn: Option<u64>,
 }
 
 /// What to start, once the reason for it is durable.
@@ -46,24 +46,20 @@ impl Supervisor {
         self.process.is_some()
     }
 
-    pub(super) fn started(&mut self, process: Running) {
+    /// A process has started; with one process per turn, for this turn.
+    pub(super) fn started(&mut self, process: Running, turn: Option<u64>) {
         self.process = Some(process);
-        if std::mem::take(&mut self.interrupts_next) {
-            self.signal(TreeSignal::Interrupt);
-        }
+        self.turn = self.next_turn(turn);
     }
 
-    /// No process started for the prompt.
-    pub(super) fn start_failed(&mut self) {
-        self.interrupts_next = false;
+    /// While hooks hold the end of a turn, the turn is still open when the next one's process starts.
+    fn next_turn(&self, current: Option<u64>) -> Option<u64> {
+        current.map(|current| self.turn.map_or(current, |last| current.max(last + 1)))
     }
 
-    /// Interrupts the process, or the one that `is_next` to start.
-    pub(super) fn interrupt(&mut self, is_next: bool) {
-        match self.has_process() {
-            true => self.signal(TreeSignal::Interrupt),
-            false => self.interrupts_next = is_next,
-        }
+    /// Whether the process, if there is one, works on this turn and not on an earlier one.
+    pub(super) fn works_on(&self, turn: u64) -> bool {
+        self.has_process() && self.turn.is_none_or(|own| turn <= own)
     }
 
     /// Returns the process once it has ended and all its output is read.
@@ -164,6 +160,18 @@ mod tests {
         supervisor.want(Due::Process);
         assert_eq!(supervisor.take_due(), Some(Due::Process));
         assert_eq!(supervisor.take_due(), None);
+    }
+
+    #[test]
+    fn a_process_is_for_one_turn() {
+        let mut supervisor = Supervisor::default();
+        assert!(!supervisor.works_on(1), "there is no process");
+        for (current, own) in [(1, 1), (2, 2), (2, 3), (4, 4)] {
+            supervisor.turn = supervisor.next_turn(Some(current));
+            assert_eq!(supervisor.turn, Some(own));
+        }
+        supervisor.turn = supervisor.next_turn(None);
+        assert_eq!(supervisor.turn, None, "one process for all turns");
     }
 
     #[test]

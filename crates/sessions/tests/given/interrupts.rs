@@ -10,6 +10,7 @@ use crate::harness::Session;
 
 const HANG: (AgentType, &str) = (AgentType::Codex, include_str!("hang.sh"));
 const DEAF: (AgentType, &str) = (AgentType::Codex, include_str!("deaf.sh"));
+const STEPS: (AgentType, &str) = (AgentType::Codex, include_str!("steps.sh"));
 
 fn exec() -> SessionConfig {
     SessionConfig { driver: Some("exec".to_owned()), ..SessionConfig::default() }
@@ -39,6 +40,76 @@ async fn an_interrupt_that_the_agent_misses_while_it_starts_is_repeated() {
     session.handle.send(Command::Interrupt { cancel_queued: false }).await.unwrap();
     assert_eq!(session.failed().await.reason, TurnFailure::Interrupted);
     session.end().await;
+}
+
+/// The interrupt waits for the disk while its turn ends by itself.
+#[tokio::test]
+async fn an_interrupt_of_a_turn_that_has_ended_leaves_the_next_turn_alone() {
+    let mut session = Session::start_on_disk(Timing::default(), STEPS, exec(), "one").await;
+    session.until(|kind| matches!(kind, EventKind::TurnStarted(_)).then_some(())).await;
+    session.prompt("two").await;
+    let disk = session.disk();
+    disk.execute_batch("BEGIN IMMEDIATE").unwrap();
+    std::fs::write(session.file("say"), "").unwrap();
+    until_there(&session, "said").await;
+    let interrupt = Command::Interrupt { cancel_queued: false };
+    let interrupted = session.handle.post(interrupt, None).unwrap();
+    std::fs::write(session.file("go"), "").unwrap();
+    until_there(&session, "gone").await;
+    disk.execute_batch("COMMIT").unwrap();
+    interrupted.await.reply.unwrap();
+    session.turn_ended().await;
+    std::fs::write(session.file("go"), "").unwrap();
+    session.completed().await;
+    session.end().await;
+}
+
+#[tokio::test]
+async fn an_interrupt_while_the_last_process_ends_is_for_the_next_turn() {
+    let mut session = Session::start_within(Timing::default(), STEPS, exec(), "one").await.unwrap();
+    session.until(|kind| matches!(kind, EventKind::TurnStarted(_)).then_some(())).await;
+    session.prompt("two").await;
+    for file in ["stay", "say", "go"] {
+        std::fs::write(session.file(file), "").unwrap();
+    }
+    session.completed().await;
+    let interrupt = Command::Interrupt { cancel_queued: false };
+    session.handle.send(interrupt).await.unwrap();
+    std::fs::remove_file(session.file("stay")).unwrap();
+    assert_eq!(session.failed().await.reason, TurnFailure::Interrupted);
+    session.end().await;
+}
+
+/// The prompt that was interrupted never got a process.
+#[tokio::test]
+async fn an_interrupt_of_a_cancelled_prompt_leaves_the_next_turn_alone() {
+    let moment = Duration::from_millis(100);
+    let timing = Timing { interrupt: moment, signal: moment, ..Timing::default() };
+    let mut session = Session::start_on_disk(timing, STEPS, exec(), "").await;
+    let disk = session.disk();
+    disk.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let prompted = session.handle.post(Command::Prompt(Prompt::text("a")), None).unwrap();
+    let interrupt = Command::Interrupt { cancel_queued: true };
+    let interrupted = session.handle.post(interrupt, None).unwrap();
+    let next = session.handle.post(Command::Prompt(Prompt::text("b")), None).unwrap();
+    disk.execute_batch("COMMIT").unwrap();
+    prompted.await.reply.unwrap();
+    interrupted.await.reply.unwrap();
+    next.await.reply.unwrap();
+    session.until(|kind| matches!(kind, EventKind::TurnStarted(_)).then_some(())).await;
+    // Longer than all signals would take.
+    tokio::time::sleep(6 * moment).await;
+    for file in ["say", "go"] {
+        std::fs::write(session.file(file), "").unwrap();
+    }
+    session.completed().await;
+    session.end().await;
+}
+
+async fn until_there(session: &Session, file: &str) {
+    while !session.file(file).exists() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
 
 fn is(kind: &EventKind<'_>, status: Status) -> Option<()> {

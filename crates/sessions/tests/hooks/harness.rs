@@ -64,6 +64,26 @@ impl Session {
     /// A session with other timeouts.
     pub(crate) async fn start_within(
         timing: Timing,
+        agent: (AgentType, &str),
+        config: SessionConfig,
+        prompt: &str,
+    ) -> Result<Self, GatewayError> {
+        Self::start_in(StoreKind::Memory, timing, agent, config, prompt).await
+    }
+
+    /// A session whose log a test can hold up with [`Self::disk`].
+    pub(crate) async fn start_on_disk(
+        timing: Timing,
+        agent: (AgentType, &str),
+        config: SessionConfig,
+        prompt: &str,
+    ) -> Self {
+        Self::start_in(StoreKind::Sqlite, timing, agent, config, prompt).await.unwrap()
+    }
+
+    async fn start_in(
+        store: StoreKind,
+        timing: Timing,
         (agent, script): (AgentType, &str),
         mut config: SessionConfig,
         prompt: &str,
@@ -74,12 +94,8 @@ impl Session {
         let program = dir.path().join("agent.sh");
         std::fs::write(&program, script).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-        let mut settings = Settings {
-            data_dir: dir.path().join("data"),
-            store: StoreKind::Memory,
-            timing,
-            ..Settings::default()
-        };
+        let mut settings =
+            Settings { data_dir: dir.path().join("data"), store, timing, ..Settings::default() };
         let program = Some(program.to_string_lossy().into_owned());
         settings.agents.insert(agent.as_str(), AgentCommand { program, ..AgentCommand::default() });
         let hub = Hub::open(settings).await.unwrap();
@@ -90,6 +106,16 @@ impl Session {
         let cursor = hub.events(handle.id(), 0).await.unwrap();
         let (ready, seen) = Default::default();
         Ok(Self { hub, dir, handle, cursor, ready, seen })
+    }
+
+    /// The session's database. While a transaction of it writes, nothing becomes durable.
+    pub(crate) fn disk(&self) -> rusqlite::Connection {
+        rusqlite::Connection::open(self.dir.path().join("data/agentwire.db")).unwrap()
+    }
+
+    /// A file in the agent's directory.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.dir.path().join("work").join(name)
     }
 
     /// The next event; `None` after the last.
@@ -159,6 +185,14 @@ impl Session {
             EventKind::TurnCompleted(_) => Some(()),
             EventKind::TurnFailed(failed) => panic!("the turn failed: {failed:?}"),
             _ => None,
+        })
+        .await;
+    }
+
+    /// Waits for the end of a turn, whatever it is.
+    pub(crate) async fn turn_ended(&mut self) {
+        self.until(|kind| {
+            matches!(kind, EventKind::TurnCompleted(_) | EventKind::TurnFailed(_)).then_some(())
         })
         .await;
     }

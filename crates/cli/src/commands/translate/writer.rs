@@ -15,7 +15,7 @@ pub(super) struct Writer {
 }
 
 struct Thread {
-    /// Holds one buffer, so that at most three exist.
+    /// Holds one buffer, while another is written and a third is filled.
     full: SyncSender<Vec<u8>>,
     empty: Receiver<Vec<u8>>,
     handle: JoinHandle<io::Result<()>>,
@@ -33,12 +33,12 @@ impl Writer {
             buffer.clear();
             return Ok(());
         };
-        let next = thread.empty.try_recv().unwrap_or_else(|_| Vec::with_capacity(buffer.len()));
-        let full = std::mem::replace(buffer, next);
-        match thread.full.send(full) {
-            Ok(()) => Ok(()),
-            Err(_) => self.finish(),
+        let length = buffer.len();
+        if thread.full.send(std::mem::take(buffer)).is_err() {
+            return self.finish();
         }
+        *buffer = thread.empty.try_recv().unwrap_or_else(|_| Vec::with_capacity(length));
+        Ok(())
     }
 
     /// Waits until everything is written.

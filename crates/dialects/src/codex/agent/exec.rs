@@ -31,6 +31,8 @@ pub(super) struct Exec {
     pub(super) is_running: bool,
     /// The process has reported its turn.
     pub(super) begun: bool,
+    /// The next process is for a prompt that was interrupted before.
+    pub(super) stops_next: bool,
     /// The thread is older than the session: its earlier usage is unknown.
     resumed: bool,
 }
@@ -215,7 +217,12 @@ impl Translator {
                     let kept = usize::from(self.exec.is_running && !self.exec.begun);
                     self.ledger.cancel_prompts(kept, out);
                 }
-                self.stopping = true;
+                let is_over = self.exec.begun && !self.ledger.turn_is_open();
+                if self.exec.is_running && !is_over {
+                    self.stopping = true;
+                } else {
+                    self.exec.stops_next = self.ledger.has_prompts();
+                }
                 out.act(Action::Signal(Signal::Interrupt));
             }
             // SIGTERM would leave commands running that have no sandbox.

@@ -76,13 +76,13 @@ impl CheckpointThread {
     pub(super) fn start(
         signal: Arc<CheckpointSignal>,
         connection: Connection,
-        log: File,
+        log: Option<File>,
         writer: Arc<Mutex<Writer>>,
     ) -> Result<Self, StoreError> {
         let shared = Arc::clone(&signal);
         let thread = thread::Builder::new()
             .name("copying".to_owned())
-            .spawn(move || shared.run(&connection, &log, &writer))
+            .spawn(move || shared.run(&connection, log.as_ref(), &writer))
             .map_err(|error| StoreError::Failed(format!("failed to start a thread: {error}")))?;
         Ok(Self { signal, thread: Some(thread) })
     }
@@ -104,10 +104,10 @@ impl CheckpointSignal {
     }
 
     /// What fails here is harmless: the events are durable, and a later commit asks for a copy again.
-    fn run(&self, connection: &Connection, log: &File, writer: &Mutex<Writer>) {
+    fn run(&self, connection: &Connection, log: Option<&File>, writer: &Mutex<Writer>) {
         while let Some((is_copy, reserve)) = self.next() {
-            if let Some(length) = reserve
-                && let Err(error) = make_room(log, length, writer)
+            if let (Some(log), Some(length)) = (log, reserve)
+                && let Err(error) = self.make_room(log, length, writer)
             {
                 tracing::debug!(%error, "failed to make room in the store's write-ahead log");
             }
@@ -123,6 +123,17 @@ impl CheckpointSignal {
             copy(&writer.connection);
             writer.limit_log();
         }
+    }
+
+    /// Makes the log's file longer, with zeros, which SQLite takes for the end of the log. A commit that
+    /// makes a file longer must also write what the file system knows about the file, and takes longer.
+    fn make_room(&self, log: &File, length: u64, writer: &Mutex<Writer>) -> io::Result<()> {
+        let zeros = vec![0; STEP];
+        while !self.state().end && has_space(log)? && lengthen(log, length, &zeros, writer)? {
+            // Not in a commit.
+            log.sync_data()?;
+        }
+        Ok(())
     }
 
     /// Waits for something to do: whether to copy, and how long the log's file should be. `None` if the
@@ -146,17 +157,6 @@ fn copy(connection: &Connection) {
     if let Err(error) = copied {
         tracing::debug!(%error, "failed to copy the store's write-ahead log");
     }
-}
-
-/// Makes the log's file longer, with zeros, which SQLite takes for the end of the log. A commit that makes a
-/// file longer must also write what the file system knows about the file, and takes longer.
-fn make_room(log: &File, length: u64, writer: &Mutex<Writer>) -> io::Result<()> {
-    let zeros = vec![0; STEP];
-    while has_space(log)? && lengthen(log, length, &zeros, writer)? {
-        // Not in a commit.
-        log.sync_data()?;
-    }
-    Ok(())
 }
 
 /// Makes the file one step longer. Returns whether it did.

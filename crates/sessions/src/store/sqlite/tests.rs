@@ -245,3 +245,16 @@ fn the_log_begins_anew_although_there_are_readers() {
     let kept = store.read(&"a".into(), 0, usize::MAX).unwrap();
     assert_eq!(kept.len(), 4);
 }
+
+#[test]
+fn a_database_behind_a_link_is_opened() {
+    let (store, real) = store();
+    store.append(&[&append(1, 1)]).unwrap();
+    drop(store);
+    let linked = tempfile::tempdir().unwrap();
+    let name = "agentwire.db";
+    std::os::unix::fs::symlink(real.path().join(name), linked.path().join(name)).unwrap();
+    let store = Sqlite::open(linked.path()).unwrap();
+    store.append(&[&append(2, 1)]).unwrap();
+    assert_eq!(store.read(&"a".into(), 0, usize::MAX).unwrap().len(), 2);
+}
