@@ -83,6 +83,7 @@ fn run(args: Args) -> Result<ExitCode, Failure> {
         Verb::Play(args) => commands::play::run(&args).map_err(Failure::from),
         Verb::DemoAgent(args) => commands::demo_agent::run(&args).map_err(Failure::from),
         Verb::Ls(args) => done(commands::ls::run(global, &args)),
+        Verb::Name(args) => done(commands::name::run(global, &args)),
         Verb::Show(args) => done(commands::show::run(global, &args)),
         Verb::Export(args) => done(commands::export::run(global, &args)),
         Verb::Wait(args) => done(commands::wait::run(global, &args)),

@@ -7,7 +7,8 @@ mod events;
 use agentwire_client::{
     AgentClient, AgentError, OpenRequest, Request, SessionDetails, SessionFilter,
 };
-use agentwire_protocol::{Json, SessionId, SessionSummary};
+use agentwire_protocol::reply::SessionList;
+use agentwire_protocol::{Json, LabelChange, ListQuery, SessionId, SessionSummary};
 use agentwire_sessions::Hub;
 use agentwire_sessions::settings::StoreKind;
 use agentwire_sessions::store::Filter;
@@ -77,10 +78,7 @@ impl Source {
 
     pub(crate) async fn details(&self, id: &SessionId) -> Result<SessionDetails, Failure> {
         match self {
-            Self::Here { hub, .. } => {
-                let record = hub.record(id).await?;
-                Ok(SessionDetails { summary: record.summary, config: record.config.shown() })
-            }
+            Self::Here { hub, .. } => Ok(hub.details(id).await?),
             Self::There(client) => Ok(client.details(id).await?),
         }
     }
@@ -94,7 +92,30 @@ impl Source {
             Self::Here { hub, .. } => {
                 Ok(hub.sessions(Filter { live: only_live, before: None, limit }).await?)
             }
-            Self::There(client) => Ok(client.sessions(SessionFilter { only_live, limit }).await?),
+            Self::There(client) => {
+                let filter = SessionFilter { only_live, limit, ..SessionFilter::default() };
+                Ok(client.sessions(filter).await?)
+            }
+        }
+    }
+
+    /// Sessions that fit, in the order of the query.
+    pub(crate) async fn list(&self, query: ListQuery) -> Result<SessionList, Failure> {
+        match self {
+            Self::Here { hub, .. } => Ok(hub.page(query).await?),
+            Self::There(client) => Ok(client.page(query).await?),
+        }
+    }
+
+    /// Changes what a session is called.
+    pub(crate) async fn label(
+        &self,
+        id: &SessionId,
+        change: LabelChange,
+    ) -> Result<SessionSummary, Failure> {
+        match self {
+            Self::Here { hub, .. } => Ok(hub.label(id, change).await?),
+            Self::There(client) => Ok(client.label(id, change).await?),
         }
     }
 

@@ -17,6 +17,8 @@ use crate::transport::Transport;
 use crate::transport::http::{HttpTransport, Streaming};
 #[cfg(feature = "stdio")]
 use crate::transport::stdio::StdioTransport;
+#[cfg(feature = "http")]
+use agentwire_protocol::ListQuery;
 
 const PROGRAM: &str = "agentwire";
 
@@ -222,7 +224,13 @@ impl ClientBuilder {
     #[cfg(feature = "http")]
     async fn verified(&self, transport: HttpTransport) -> Result<Arc<dyn Transport>, AgentError> {
         let transport = transport.with_streaming(self.streaming);
-        transport.call(Call::List { only_live: true, after: None, limit: 1 }).await?;
+        transport
+            .call(Call::List(Box::new(ListQuery {
+                live: true,
+                limit: Some(1),
+                ..ListQuery::default()
+            })))
+            .await?;
         Ok(Arc::new(transport))
     }
 

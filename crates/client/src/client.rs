@@ -8,8 +8,8 @@ use std::time::Duration;
 use agentwire_protocol::event::SessionEndReason;
 use agentwire_protocol::reply::{RequestList, SessionDetails, SessionList};
 use agentwire_protocol::{
-    AgentType, Command, ErrorCode, GatewayError, Json, Profile, SessionId, SessionRequest,
-    SessionState, SessionSummary,
+    AgentType, Command, ErrorCode, GatewayError, Json, LabelChange, ListQuery, Profile, SessionId,
+    SessionRequest, SessionSort, SessionState, SessionSummary,
 };
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
@@ -61,12 +61,23 @@ struct Shared {
 }
 
 /// Selects sessions in [`AgentClient::sessions`]. The default selects all.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionFilter {
     /// Leave out sessions that have ended.
     pub only_live: bool,
     /// Return at most this many.
     pub limit: Option<usize>,
+    /// Only sessions in this state.
+    pub state: Option<SessionState>,
+    /// Only sessions of this agent.
+    pub agent: Option<AgentType>,
+    /// Only sessions that work in this directory or below it.
+    pub directory: Option<String>,
+    /// Only sessions with all of these words in the title, the start of the first prompt, the directory or
+    /// the tags.
+    pub words: Option<String>,
+    /// The order; the newest first if omitted.
+    pub sort: Option<SessionSort>,
 }
 
 impl AgentClient {
@@ -161,25 +172,39 @@ impl AgentClient {
         Ok(Session::new(self.clone(), summary, 0))
     }
 
-    /// Lists sessions, newest first.
+    /// Lists sessions, newest first unless the filter has another order.
     pub async fn sessions(&self, filter: SessionFilter) -> Result<Vec<SessionSummary>, AgentError> {
-        let SessionFilter { only_live, limit } = filter;
+        let SessionFilter { only_live, limit, state, agent, directory, words, sort } = filter;
         let mut all = Vec::new();
-        let mut after = None::<SessionId>;
+        let mut query = ListQuery {
+            live: only_live,
+            state,
+            agent,
+            directory,
+            q: words,
+            sort: Some(sort.unwrap_or(SessionSort::Created)),
+            ..ListQuery::default()
+        };
         loop {
             let wanted =
                 limit.map_or(PAGE_SIZE, |limit| limit.saturating_sub(all.len()).min(PAGE_SIZE));
             if wanted == 0 {
                 return Ok(all);
             }
-            let page = Call::List { only_live, after: after.take(), limit: wanted };
-            let page: SessionList = self.call_and_parse(page).await?;
+            query.limit = Some(wanted);
+            let page: SessionList =
+                self.call_and_parse(Call::List(Box::new(query.clone()))).await?;
             all.extend(page.sessions);
             match page.next {
-                Some(next) => after = Some(next),
+                Some(next) => query.after = Some(next),
                 None => return Ok(all),
             }
         }
+    }
+
+    /// One page of sessions, in the order of the query.
+    pub async fn page(&self, query: ListQuery) -> Result<SessionList, AgentError> {
+        self.call_and_parse(Call::List(Box::new(query))).await
     }
 
     /// Returns the id of the one session whose id starts with this prefix. The prefix needs at least four
@@ -213,6 +238,15 @@ impl AgentClient {
     /// Asks the gateway for the session's current summary and its configuration.
     pub async fn details(&self, id: &SessionId) -> Result<SessionDetails, AgentError> {
         self.call_and_parse(Call::Show(id.clone())).await
+    }
+
+    /// Changes the title, the pin or the tags of a session, whichever process runs it. Returns the session.
+    pub async fn label(
+        &self,
+        id: &SessionId,
+        change: LabelChange,
+    ) -> Result<SessionSummary, AgentError> {
+        self.call_and_parse(Call::Label(id.clone(), change)).await
     }
 
     /// Lists the open requests of all sessions, oldest first.

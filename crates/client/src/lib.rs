@@ -67,8 +67,8 @@ pub struct Documents;
 pub use agentwire_protocol as protocol;
 pub use agentwire_protocol::{
     AgentType, ApprovalMode, Command, Configure, ErrorCode, EventKind, GatewayError, Json,
-    OpenRequest, Profile, Prompt, SandboxMode, SessionConfig, SessionDetails, SessionId,
-    SessionRequest, SessionState, SessionSummary, Settlement, TokenUsage,
+    LabelChange, OpenRequest, Profile, Prompt, SandboxMode, SessionConfig, SessionDetails,
+    SessionId, SessionRequest, SessionSort, SessionState, SessionSummary, Settlement, TokenUsage,
 };
 pub use tokio_util::sync::CancellationToken;
 

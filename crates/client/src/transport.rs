@@ -13,7 +13,9 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use agentwire_protocol::{Command, Json, Profile, SessionId, SessionRequest};
+use agentwire_protocol::{
+    Command, Json, LabelChange, ListQuery, Profile, SessionId, SessionRequest,
+};
 use futures_core::Stream;
 
 use crate::error::AgentError;
@@ -90,15 +92,10 @@ pub enum Call {
         /// The idempotency key.
         key: String,
     },
-    /// Lists sessions, newest first: `{"sessions","next"?}`.
-    List {
-        /// Leave out sessions that have ended.
-        only_live: bool,
-        /// The last session of the previous page.
-        after: Option<SessionId>,
-        /// Return at most this many.
-        limit: usize,
-    },
+    /// Lists sessions: `{"sessions","next"?}`.
+    List(Box<ListQuery>),
+    /// Changes the labels of a session; the reply is the session.
+    Label(SessionId, LabelChange),
     /// Returns a session's summary and its configuration.
     Show(SessionId),
     /// Lists open requests, of one session or of all: `{"requests"}`.
@@ -112,7 +109,8 @@ impl Call {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Start { .. } => "start",
-            Self::List { .. } => "list",
+            Self::List(_) => "list",
+            Self::Label(..) => "label",
             Self::Show(_) => "show",
             Self::Requests(_) => "requests",
             Self::Command(_, command) => command.name(),
@@ -122,7 +120,8 @@ impl Call {
     /// Whether it is safe to repeat: it counts once, or only reads.
     pub(crate) fn is_repeatable(&self) -> bool {
         match self {
-            Self::Start { .. } | Self::List { .. } | Self::Show(_) | Self::Requests(_) => true,
+            Self::Start { .. } | Self::List(_) | Self::Show(_) | Self::Requests(_) => true,
+            Self::Label(..) => true,
             Self::Command(_, Command::Prompt(prompt)) => prompt.message_id.is_some(),
             Self::Command(_, Command::Stop) => true,
             Self::Command(..) => false,

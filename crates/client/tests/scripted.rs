@@ -1,5 +1,6 @@
 //! A script works the same in any order of its methods.
 
+use agentwire_client::protocol::ListQuery;
 use agentwire_client::{
     AgentClient, AgentError, AgentType, Call, ScriptedTransport, Session, SessionConfig,
     SessionFilter, SessionId, SessionRequest, SessionState,
@@ -66,12 +67,18 @@ async fn sessions_are_filtered() {
         (true, None, vec!["d", "c", "a"]),
         (true, Some(2), vec!["d", "c"]),
     ] {
-        let filter = SessionFilter { only_live, limit };
+        let filter = SessionFilter { only_live, limit, ..SessionFilter::default() };
         let listed = client.sessions(filter).await.expect("sessions");
         let ids: Vec<SessionId> = listed.into_iter().map(|summary| summary.id).collect();
         assert_eq!(ids, expected.into_iter().map(SessionId::from).collect::<Vec<_>>());
     }
-    let page = Call::List { only_live: true, after: Some("d".into()), limit: 1 };
+    let page = ListQuery {
+        live: true,
+        after: Some("d".to_owned()),
+        limit: Some(1),
+        ..ListQuery::default()
+    };
+    let page = Call::List(Box::new(page));
     let page = client.transport().call(page).await.expect("a page").read::<Value>().expect("JSON");
     assert_eq!(page.pointer("/sessions/0/id").and_then(Value::as_str), Some("c"));
     assert_eq!(page.get("next").and_then(Value::as_str), Some("c"));

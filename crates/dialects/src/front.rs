@@ -4,7 +4,8 @@
 //! Like the rest of this crate it is pure; `server` has the pump that does the work.
 
 use agentwire_protocol::{
-    Call, Command, GatewayError, Json, NewSession, Resume, SessionId, SessionSummary,
+    Call, Command, GatewayError, Json, LabelChange, ListQuery, NewSession, Resume, SessionId,
+    SessionSummary,
 };
 
 use crate::digest::dashed;
@@ -90,14 +91,10 @@ pub enum GatewayCall {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum GatewayQuery {
-    /// All sessions, newest first: `{"sessions","next"?}`.
-    Sessions {
-        /// Only sessions that have not ended.
-        live: bool,
-        /// The last session of the previous page.
-        after: Option<SessionId>,
-        limit: Option<usize>,
-    },
+    /// Sessions: `{"sessions","next"?}`.
+    Sessions(Box<ListQuery>),
+    /// Changes the labels of a session; the reply is the session.
+    Label(SessionId, LabelChange),
     /// A session and its config.
     Session(SessionId),
     /// Open requests, `{"requests"}`: of one session, or of all.

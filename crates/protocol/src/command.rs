@@ -190,7 +190,7 @@ where
 }
 
 /// The schema of such a field. Everywhere else, `null` means the same as absence.
-fn or_null<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+pub(crate) fn or_null<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     json_schema!({ "oneOf": [generator.subschema_for::<T>(), { "type": "null" }] })
 }
 

@@ -15,11 +15,11 @@ use crate::summary::SessionSummary;
 /// A page of sessions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionList {
-    /// Newest first.
+    /// In the order that was asked for.
     pub sessions: Vec<SessionSummary>,
     /// The value of `after` for the next page, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next: Option<SessionId>,
+    pub next: Option<String>,
 }
 
 impl SessionList {
@@ -263,6 +263,7 @@ pub struct Replies {
     rewind: Json<'static>,
     list: SessionList,
     show: SessionDetails,
+    label: SessionSummary,
     requests: RequestList,
     detach: Nothing,
 }

@@ -29,6 +29,10 @@ pub enum SessionState {
 }
 
 impl SessionState {
+    /// All names on the wire.
+    pub const NAMES: [&'static str; 7] =
+        ["starting", "idle", "working", "waitingPermission", "waitingQuestion", "stalled", "ended"];
+
     /// The name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -71,7 +75,7 @@ pub struct SessionSummary {
     /// What went wrong, if anything did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The first words of the first prompt, or the title that the agent gave it.
+    /// The title that a client gave it, else the agent's, else the first words of the first prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The working directory.
@@ -113,17 +117,40 @@ pub struct SessionSummary {
     pub cost_usd: Option<f64>,
     /// How many requests are waiting for an answer.
     pub open_requests: u64,
+    /// Whether it is pinned.
+    #[serde(default)]
+    pub pinned: bool,
+    /// Its tags.
+    #[serde(default)]
+    pub tags: Vec<String>,
 }
 
-/// The longest title, in characters.
+/// The longest title that comes from a prompt, in characters.
 const TITLE_LIMIT: usize = 80;
+
+/// How a prompt starts, on one line of at most so many characters; `None` if it has no words.
+pub fn first_words(prompt: &str, limit: usize) -> Option<String> {
+    let mut line = String::new();
+    let mut left = limit;
+    for word in prompt.split_whitespace() {
+        let gap = usize::from(!line.is_empty());
+        if left <= gap {
+            break;
+        }
+        left -= gap;
+        line.extend(std::iter::repeat_n(' ', gap));
+        let before = line.len();
+        line.extend(word.chars().take(left));
+        left -= line.get(before..).map_or(0, |added| added.chars().count());
+    }
+    (!line.is_empty()).then_some(line)
+}
 
 impl SessionSummary {
     /// Uses the first words of a prompt as the title, if there is none yet.
     pub fn entitle(&mut self, prompt: &str) {
-        let words = prompt.split_whitespace().collect::<Vec<_>>().join(" ");
-        if self.title.is_none() && !words.is_empty() {
-            self.title = Some(words.chars().take(TITLE_LIMIT).collect());
+        if self.title.is_none() {
+            self.title = first_words(prompt, TITLE_LIMIT);
         }
     }
 

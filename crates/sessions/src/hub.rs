@@ -172,12 +172,19 @@ impl Hub {
     }
 
     pub async fn summary(&self, id: &SessionId) -> Result<SessionSummary, GatewayError> {
-        Ok(self.record(id).await?.summary)
+        let summary = self.record(id).await?.summary;
+        Ok(self.labelled(summary).await)
     }
 
     pub async fn sessions(&self, filter: Filter) -> Result<Vec<SessionSummary>, GatewayError> {
         let found = self.records(filter).await?;
-        Ok(found.into_iter().map(|record| record.summary).collect())
+        let mut labels = self.read_store(|store| store.labels()).await?;
+        let shown = |record: Record| {
+            let mut summary = record.summary;
+            labels.remove(&summary.id).unwrap_or_default().put_on(&mut summary);
+            summary
+        };
+        Ok(found.into_iter().map(shown).collect())
     }
 
     /// The most recently active session of this agent in this directory that can be resumed.

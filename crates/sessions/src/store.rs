@@ -3,16 +3,19 @@
 
 mod append;
 mod batch;
+mod brief;
 mod codec;
 pub mod gap;
 pub mod memory;
 pub mod sqlite;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
-use agentwire_protocol::{SessionConfig, SessionId, SessionSummary};
+use agentwire_protocol::{LabelChange, Labels, SessionConfig, SessionId, SessionSummary};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+
+pub use self::brief::Brief;
 
 /// Stores logs. All methods block; the log calls them from its own threads.
 pub trait Store: Send + Sync {
@@ -46,6 +49,25 @@ pub trait Store: Send + Sync {
 
     /// Sessions, newest first; none if `before` is unknown.
     fn sessions(&self, filter: &Filter) -> Result<Vec<Record>, StoreError>;
+
+    /// Every session, as far as lists are filtered and sorted by it. In no particular order.
+    fn briefs(&self) -> Result<Vec<Brief>, StoreError> {
+        let labels = self.labels()?;
+        let brief = |record: Record| {
+            let labels = labels.get(&record.summary.id).cloned().unwrap_or_default();
+            Brief::new(record, labels)
+        };
+        Ok(self.sessions(&Filter::default())?.into_iter().map(brief).collect())
+    }
+
+    /// What people call a session.
+    fn label(&self, session: &SessionId) -> Result<Labels, StoreError>;
+
+    /// The labels of all sessions that have any.
+    fn labels(&self) -> Result<HashMap<SessionId, Labels>, StoreError>;
+
+    /// Changes the labels of a session, whichever process owns it. Returns whether there is such a session.
+    fn set_label(&self, session: &SessionId, change: LabelChange) -> Result<bool, StoreError>;
 
     /// The answer to an earlier call with this key, if there was one.
     fn remembered(&self, key: &str) -> Result<Option<String>, StoreError>;
@@ -129,6 +151,9 @@ pub struct Record {
     /// got the session from elsewhere, or has reported no id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub native_since: Option<String>,
+    /// How the first prompt starts, on one line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_prompt: Option<String>,
 }
 
 /// What is open in a session: its turn, tool calls, subagents and requests.

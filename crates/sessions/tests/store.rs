@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::Command;
 use std::{env, fs, thread};
 
-use agentwire_protocol::SessionState;
+use agentwire_protocol::{LabelChange, Labels, SessionState};
 use agentwire_sessions::store::memory::Memory;
 use agentwire_sessions::store::sqlite::Sqlite;
 use agentwire_sessions::store::{Append, Batch, Filter, Store, StoreError};
@@ -61,6 +61,39 @@ fn events_come_back_as_they_were() {
         }
         assert_eq!(store.read(&id("nobody"), 0, 1).unwrap(), []);
         assert_eq!(store.session(&id("nobody")).unwrap(), None);
+    });
+}
+
+/// Labels belong to the session, not to its owner, and go with it.
+#[test]
+fn labels_stay_with_their_session() {
+    with_each(|store| {
+        let change = |title: Option<&str>, pinned| LabelChange {
+            title: Some(title.map(str::to_owned)),
+            pinned,
+            tags: Some(vec!["x".to_owned()]),
+        };
+        store.append(&[&append("a", 1, 3), &append("b", 1, 1)]).unwrap();
+        assert!(!store.set_label(&id("nobody"), change(Some("t"), None)).unwrap());
+        assert_eq!(store.label(&id("nobody")).unwrap(), Labels::default());
+        assert!(store.set_label(&id("a"), change(Some("t"), Some(true))).unwrap());
+        store.append(&[&append("a", 4, 1)]).unwrap();
+        let labels = Labels { title: Some("t".into()), pinned: true, tags: vec!["x".into()] };
+        assert_eq!(store.label(&id("a")).unwrap(), labels);
+        assert_eq!(store.label(&id("b")).unwrap(), Labels::default());
+        assert_eq!(store.labels().unwrap().into_iter().collect::<Vec<_>>(), [(id("a"), labels)]);
+        store.set_label(&id("a"), change(None, None)).unwrap();
+        assert_eq!(store.label(&id("a")).unwrap().title, None);
+        assert!(store.label(&id("a")).unwrap().pinned);
+        let mut briefs = store.briefs().unwrap();
+        briefs.sort_by(|one, other| one.id.cmp(&other.id));
+        let told: Vec<_> = briefs.iter().map(|it| (it.id.as_str(), it.labels.pinned)).collect();
+        assert_eq!(told, [("a", true), ("b", false)]);
+        assert_eq!(briefs[0].title.as_deref(), Some("a title"));
+        store.delete(&[id("a")]).unwrap();
+        store.append(&[&append("a", 1, 1)]).unwrap();
+        assert_eq!(store.label(&id("a")).unwrap(), Labels::default());
+        assert!(store.labels().unwrap().is_empty());
     });
 }
 
@@ -298,7 +331,7 @@ fn only_the_user_may_look_and_the_settings_are_the_durable_ones() {
     let status = store.status().unwrap();
     assert_eq!(status.journal_mode, "wal");
     assert_eq!(status.synchronous, 2);
-    assert_eq!(status.schema, 3);
+    assert_eq!(status.schema, 4);
     assert!(status.bytes > 0 && status.log_bytes > 0);
 }
 
@@ -358,7 +391,7 @@ fn an_older_store_is_read_and_continued() {
         let [first, second] = old_batches();
         let all = [first, second, batch("a", 6, 2)];
         let store = Sqlite::open(directory.path()).unwrap();
-        assert_eq!(store.status().unwrap().schema, 3);
+        assert_eq!(store.status().unwrap().schema, 4);
         assert_eq!(names(&store, &Filter::default()), ["a"]);
         assert_eq!(store.read(&id("a"), 0, usize::MAX).unwrap(), all[..2]);
         store.append(&[&append("a", 6, 2)]).unwrap();

@@ -76,6 +76,8 @@ fn record(session: &SessionId, state: SessionState) -> Record {
             usage: Default::default(),
             cost_usd: None,
             open_requests: 0,
+            pinned: false,
+            tags: Vec::new(),
         },
         owner: None,
         config: SessionConfig::default(),
@@ -84,6 +86,7 @@ fn record(session: &SessionId, state: SessionState) -> Record {
         unfit: None,
         unkept: Vec::new(),
         native_since: None,
+        first_prompt: None,
     }
 }
 

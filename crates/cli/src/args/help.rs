@@ -22,6 +22,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 4] = [
             "stop",
             "permit",
             "ls",
+            "name",
             "show",
             "logs",
             "export",

@@ -135,7 +135,7 @@ pub(crate) enum Format {
 }
 
 /// Every agent, by name.
-fn agents() -> impl TypedValueParser<Value = AgentType> {
+pub(super) fn agents() -> impl TypedValueParser<Value = AgentType> {
     let names =
         programs().iter().map(|known| PossibleValue::new(known.agent.as_str()).help(known.about));
     PossibleValuesParser::new(names).try_map(|name| name.parse::<AgentType>())

@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use agentwire_protocol::{AgentType, SessionSort, SessionState};
 use clap::ValueEnum;
 use jiff::Span;
 
-use super::{At, any_size};
+use super::run::agents;
+use super::{At, Choice, any_size, one_of};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Ls {
@@ -18,7 +20,82 @@ pub(crate) struct Ls {
     #[arg(long, short = 'n', value_name = "N", default_value_t = 20, value_parser = any_size)]
     pub(crate) limit: usize,
 
+    /// Only sessions in this state
+    #[arg(long, value_name = "STATE", value_parser = one_of(STATES))]
+    pub(crate) state: Option<SessionState>,
+
+    /// Only sessions of this agent
+    #[arg(long, value_parser = agents())]
+    pub(crate) agent: Option<AgentType>,
+
+    /// Only sessions that work in this directory or below it
+    #[arg(long, short = 'C', value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+
+    /// Order [default: activity with a filter, else running sessions first, each newest first]
+    #[arg(long, value_parser = one_of(SORTS))]
+    pub(crate) sort: Option<SessionSort>,
+
+    /// Only sessions with these words in the title, the start of the first prompt, the directory or
+    /// the tags
+    #[arg(value_name = "WORD")]
+    pub(crate) words: Vec<String>,
+
     /// Print JSON: {"sessions":[…]}
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) at: At,
+}
+
+const STATES: &[Choice<SessionState>] = &[
+    ("starting", SessionState::Starting, "The agent is starting"),
+    ("idle", SessionState::Idle, "The agent waits for a prompt"),
+    ("working", SessionState::Working, "The agent is working"),
+    ("waitingPermission", SessionState::WaitingPermission, "The agent waits for permission"),
+    ("waitingQuestion", SessionState::WaitingQuestion, "The agent waits for an answer"),
+    ("stalled", SessionState::Stalled, "The agent has sent nothing for a long time"),
+    ("ended", SessionState::Ended, "The session has ended"),
+];
+
+const SORTS: &[Choice<SessionSort>] = &[
+    ("activity", SessionSort::Activity, "The last active first"),
+    ("created", SessionSort::Created, "The last started first"),
+    ("pinned", SessionSort::Pinned, "Pinned sessions first, then the last active"),
+];
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Name {
+    /// Session id, or a unique prefix of it
+    #[arg(value_name = "ID")]
+    pub(crate) session: String,
+
+    /// Title
+    #[arg(value_name = "TITLE")]
+    pub(crate) title: Option<String>,
+
+    /// Remove the title; the one from the first prompt or the agent is shown again
+    #[arg(long, conflicts_with = "title")]
+    pub(crate) no_title: bool,
+
+    /// Pin the session
+    #[arg(long)]
+    pub(crate) pin: bool,
+
+    /// Unpin the session
+    #[arg(long, conflicts_with = "pin")]
+    pub(crate) unpin: bool,
+
+    /// Add a tag
+    #[arg(long = "tag", value_name = "TAG")]
+    pub(crate) tags: Vec<String>,
+
+    /// Remove a tag
+    #[arg(long = "untag", value_name = "TAG")]
+    pub(crate) untags: Vec<String>,
+
+    /// Print JSON: the session
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -155,9 +232,21 @@ pub(super) const LS_HELP: &str = "\
 Examples:
   agentwire ls
   agentwire ls --all --json | jq -r '.sessions[] | select(.state!=\"ended\").id'
+  agentwire ls flaky test --agent codex -C ~/project
+  agentwire ls --sort pinned --state ended
 
-A dot marks running sessions, which are listed first. COST is what the agent reports, if it does. \
+A dot marks running sessions, which are listed first unless --sort says otherwise. A star marks pinned \
+sessions. COST is what the agent reports, if it does. \
 With AGENTWIRE_URL (and AGENTWIRE_TOKEN) it lists the sessions of that server.";
+
+pub(super) const NAME_HELP: &str = "\
+Examples:
+  agentwire name 3f2a 'Flaky test in the parser'
+  agentwire name 3f2a --tag parser --tag urgent --pin
+  agentwire name 3f2a --no-title --untag urgent --unpin
+
+Works on any session, whichever process runs it, and on those that have ended. A title has at most 200 \
+characters. A session has at most 16 tags of at most 48 characters.";
 
 pub(super) const SHOW_HELP: &str = "\
 Examples:

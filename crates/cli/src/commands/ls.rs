@@ -4,7 +4,8 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use agentwire_protocol::event::SessionEndReason;
-use agentwire_protocol::{SessionState, SessionSummary};
+use agentwire_protocol::reply::SessionList;
+use agentwire_protocol::{ListQuery, SessionState, SessionSummary};
 use serde_json::json;
 
 use crate::args::{Global, Ls};
@@ -18,10 +19,16 @@ const NARROW: usize = 12;
 
 pub(crate) fn run(global: &Global, args: &Ls) -> Result<(), Failure> {
     let limit = if args.all { usize::MAX } else { args.limit };
-    let (sessions, more) =
-        source::open(global, &args.at, async |source| sessions(source, limit).await)?;
+    let (sessions, more) = source::open(global, &args.at, async |source| match chosen(args) {
+        Some(query) => listed(source, query, limit).await,
+        None => sessions(source, limit).await,
+    })?;
     if args.json {
         return Ok(print::json(&json!({ "sessions": sessions }))?);
+    }
+    if sessions.is_empty() && !more && chosen(args).is_some() {
+        print::note("no session fits");
+        return Ok(());
     }
     if sessions.is_empty() && !more {
         print::note("no sessions yet; start one with `agentwire run`");
@@ -34,6 +41,44 @@ pub(crate) fn run(global: &Global, args: &Ls) -> Result<(), Failure> {
         print::note(&format!("showing the last {limit}; --all shows all"));
     }
     Ok(())
+}
+
+/// The filters and the order, if any are given.
+fn chosen(args: &Ls) -> Option<ListQuery> {
+    let directory = args.dir.as_deref().map(|directory| {
+        // As the log has it, if it still exists.
+        let known = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
+        known.to_string_lossy().into_owned()
+    });
+    let query = ListQuery {
+        state: args.state,
+        agent: args.agent,
+        directory,
+        q: (!args.words.is_empty()).then(|| args.words.join(" ")),
+        sort: args.sort,
+        ..ListQuery::default()
+    };
+    (query != ListQuery::default()).then_some(query)
+}
+
+/// The first sessions that fit, and whether there are more.
+async fn listed(
+    source: &Source,
+    mut query: ListQuery,
+    limit: usize,
+) -> Result<(Vec<SessionSummary>, bool), Failure> {
+    let mut found = Vec::new();
+    loop {
+        query.limit = Some(limit.saturating_sub(found.len()).clamp(1, SessionList::LIMIT));
+        let page = source.list(query.clone()).await?;
+        found.extend(page.sessions);
+        let has_more = found.len() > limit || page.next.is_some();
+        found.truncate(limit);
+        match page.next {
+            Some(next) if found.len() < limit => query.after = Some(next),
+            Some(_) | None => return Ok((found, has_more)),
+        }
+    }
 }
 
 /// Running sessions, then the others, each newest first; and whether there are more.
@@ -114,9 +159,22 @@ fn row(session: &SessionSummary) -> [String; 8] {
         format::age(&session.created_at),
         session.turns.to_string(),
         session.cost_usd.map(format::dollars).unwrap_or_default(),
-        format::line(session.title.as_deref().unwrap_or_default()),
+        format::line(&title(session)),
         format::line(&at_home(directory)),
     ]
+}
+
+/// The title, marked if the session is pinned, and its tags.
+fn title(session: &SessionSummary) -> String {
+    let mut text = String::new();
+    if session.pinned {
+        text.push_str("★ ");
+    }
+    text.push_str(session.title.as_deref().unwrap_or_default());
+    for tag in &session.tags {
+        text.push_str(&format!(" #{tag}"));
+    }
+    text
 }
 
 /// The state in a word or two; for an ended session, how it ended.

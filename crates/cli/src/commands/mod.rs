@@ -13,6 +13,7 @@ pub(crate) mod logs;
 pub(crate) mod ls;
 pub(crate) mod man;
 pub(crate) mod model_server;
+pub(crate) mod name;
 pub(crate) mod permit;
 pub(crate) mod play;
 pub(crate) mod prune;

@@ -66,6 +66,8 @@ fn write(
         ("state", Some(ls::state(session).to_owned())),
         ("error", session.error.clone()),
         ("title", session.title.clone()),
+        ("tags", (!session.tags.is_empty()).then(|| session.tags.join(", "))),
+        ("pinned", session.pinned.then(|| "yes".to_owned())),
         ("agent", Some(agent.into_iter().flatten().collect::<Vec<_>>().join(" "))),
         ("driver", session.driver.clone()),
         ("agentwire", session.gateway_version.clone()),

@@ -17,6 +17,7 @@ mod guards;
 mod idempotency;
 mod insights;
 mod library;
+mod lists;
 mod load;
 mod locked_store;
 mod logs;

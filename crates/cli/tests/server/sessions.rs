@@ -219,13 +219,13 @@ fn sessions_are_listed_by_pages() {
     let server = Server::start();
     let ids: Vec<String> = (0..5).map(|_| server.session("/say hi")).collect();
     let mut listed = Vec::new();
-    let mut path = "/v1/sessions?limit=2".to_owned();
+    let mut path = "/v1/sessions?sort=created&limit=2".to_owned();
     loop {
         let page = server.get(&path);
         let sessions = page["sessions"].as_array().expect("sessions").clone();
         listed.extend(sessions.iter().map(|it| it["id"].as_str().expect("an id").to_owned()));
         let Some(next) = page["next"].as_str() else { break };
-        path = format!("/v1/sessions?limit=2&after={next}");
+        path = format!("/v1/sessions?sort=created&limit=2&after={next}");
     }
     listed.reverse();
     assert_eq!(listed, ids);

@@ -15,7 +15,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use agentwire_protocol::{Command, Json, Profile, SessionId};
+use agentwire_protocol::reply::SessionList;
+use agentwire_protocol::{
+    AgentType, Command, Json, ListQuery, Profile, SessionId, SessionSort, SessionState,
+};
 use http::Method;
 use serde::Deserialize;
 
@@ -251,11 +254,12 @@ fn http_call(call: Call) -> Result<HttpCall, AgentError> {
             key: Some(key),
             within: AGENT_TIMEOUT,
         },
-        Call::List { only_live, after, limit } => {
-            let after = after.map(|id| format!("&after={}", encode(id.as_str())));
-            let after = after.unwrap_or_default();
-            get(format!("/v1/sessions?limit={limit}&live={only_live}{after}"))
-        }
+        Call::List(query) => get(list_path(&query)),
+        Call::Label(id, change) => HttpCall {
+            method: Method::PATCH,
+            body: Some(Json::of(&change)),
+            ..get(format!("/v1/sessions/{}", encode(id.as_str())))
+        },
         Call::Show(id) => get(format!("/v1/sessions/{}", encode(id.as_str()))),
         Call::Requests(of) => {
             let of = of.map(|id| format!("&sessionId={}", encode(id.as_str()))).unwrap_or_default();
@@ -267,6 +271,25 @@ fn http_call(call: Call) -> Result<HttpCall, AgentError> {
             HttpCall { method, path, body, key: None, within: AGENT_TIMEOUT }
         }
     })
+}
+
+fn list_path(query: &ListQuery) -> String {
+    let limit = query.limit.unwrap_or(SessionList::PAGE);
+    let mut path = format!("/v1/sessions?limit={limit}&live={}", query.live);
+    let fields = [
+        ("after", query.after.as_deref()),
+        ("state", query.state.map(SessionState::as_str)),
+        ("agent", query.agent.map(AgentType::as_str)),
+        ("directory", query.directory.as_deref()),
+        ("q", query.q.as_deref()),
+        ("sort", query.sort.map(SessionSort::as_str)),
+    ];
+    for (name, value) in fields {
+        if let Some(value) = value {
+            path.push_str(&format!("&{name}={}", encode(value)));
+        }
+    }
+    path
 }
 
 /// The method, the end of the path, and the body of a command.

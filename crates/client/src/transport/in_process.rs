@@ -69,13 +69,14 @@ impl InProcessTransport {
                 request.check()?;
                 let new = NewSession { key: Some(key), ..NewSession::from(*request) };
                 match hub.start_or_continue(new, None).await? {
-                    StartOutcome::Running(session) => Json::of(&session.summary()),
+                    StartOutcome::Running(session) => {
+                        Json::of(&hub.labelled(session.summary()).await)
+                    }
                     StartOutcome::Existing(id) => Json::of(&hub.summary(&id).await?),
                 }
             }
-            Call::List { only_live, after, limit } => {
-                Json::of(&hub.page(only_live, after, Some(limit)).await?)
-            }
+            Call::List(query) => Json::of(&hub.page(*query).await?),
+            Call::Label(id, change) => Json::of(&hub.label(&id, change.checked()?).await?),
             Call::Show(id) => Json::of(&hub.details(&id).await?),
             Call::Requests(of) => Json::of(&hub.requests(of.as_ref()).await?),
             Call::Command(id, command) => {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agentwire_protocol::reply::{PromptResult, RequestList, SessionList};
 use agentwire_protocol::{
-    Command, ErrorCode, GatewayError, Json, Profile, SessionId, SessionState,
+    Command, ErrorCode, GatewayError, Json, ListQuery, Profile, SessionId, SessionState,
 };
 use futures_util::stream;
 use tokio::sync::Notify;
@@ -267,9 +267,9 @@ impl ScriptState {
                     None => session.beginning(request.agent_type),
                 }))
             }
-            Call::List { only_live, after, limit } => {
-                Ok(self.list(only_live, after.as_ref(), limit))
-            }
+            Call::List(query) => Ok(self.list(&query)),
+            // The script decides what a session is called.
+            Call::Label(id, _) => Ok(Json::of(&self.session(&id)?.summary(self.is_live))),
             Call::Show(id) => Ok(Json::of(&self.session(&id)?.summary(self.is_live))),
             Call::Requests(of) => {
                 let fits =
@@ -295,14 +295,17 @@ impl ScriptState {
         }
     }
 
-    fn list(&self, only_live: bool, after: Option<&SessionId>, limit: usize) -> Json<'static> {
+    /// Sessions, newest first. Of the filters, only `live` applies.
+    fn list(&self, query: &ListQuery) -> Json<'static> {
+        let limit = query.limit.unwrap_or(SessionList::PAGE);
+        let after = query.after.as_deref();
         let summaries = self.sessions.iter().rev().map(|session| session.summary(self.is_live));
         let mut wanted = summaries
-            .skip_while(|summary| after.is_some_and(|after| summary.id != *after))
+            .skip_while(|summary| after.is_some_and(|after| summary.id.as_str() != after))
             .skip(usize::from(after.is_some()))
-            .filter(|summary| !only_live || summary.state != SessionState::Ended);
+            .filter(|summary| !query.live || summary.state != SessionState::Ended);
         let sessions: Vec<_> = wanted.by_ref().take(limit).collect();
-        let next = wanted.next().and(sessions.last()).map(|last| last.id.clone());
+        let next = wanted.next().and(sessions.last()).map(|last| last.id.to_string());
         Json::of(&SessionList { sessions, next })
     }
 

@@ -192,9 +192,8 @@ fn call_line(call: Call, id: Json<'static>) -> String {
     let inquiry = |inquiry| InquiryFrame { id: id.clone(), inquiry }.to_json().get().to_owned();
     match call {
         Call::Start { request, key } => start_line(*request, &key, id),
-        Call::List { only_live, after, limit } => {
-            inquiry(Inquiry::List { live: only_live, after, limit: Some(limit) })
-        }
+        Call::List(query) => inquiry(Inquiry::List(query)),
+        Call::Label(session, change) => inquiry(Inquiry::Label(session, change)),
         Call::Show(session) => inquiry(Inquiry::Show(session)),
         Call::Requests(session) => inquiry(Inquiry::Requests(session)),
         Call::Command(session, command) => {

@@ -106,7 +106,8 @@ impl Unified {
 
     fn inquiry(&mut self, InquiryFrame { id, inquiry }: InquiryFrame, out: &mut Outbox) {
         let look = match inquiry {
-            Inquiry::List { live, after, limit } => GatewayQuery::Sessions { live, after, limit },
+            Inquiry::List(query) => GatewayQuery::Sessions(query),
+            Inquiry::Label(session, change) => GatewayQuery::Label(session, change),
             Inquiry::Show(session) => GatewayQuery::Session(session),
             Inquiry::Requests(session) => GatewayQuery::Requests(session),
             Inquiry::Detach(session) => {

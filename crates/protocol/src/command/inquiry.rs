@@ -7,20 +7,16 @@ use super::{CommandFrame, FrameError, fields, read};
 use crate::error::GatewayError;
 use crate::id::SessionId;
 use crate::json::Json;
-use crate::reply::SessionList;
+use crate::labels::{LabelChange, LabelFields};
+use crate::listing::ListQuery;
 
 /// An inquiry to the gateway.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Inquiry {
-    /// Sessions, newest first: `{"sessions","next"?}`.
-    List {
-        /// Only sessions that have not ended.
-        live: bool,
-        /// The last session of the previous page.
-        after: Option<SessionId>,
-        /// The maximum page size.
-        limit: Option<usize>,
-    },
+    /// Sessions: `{"sessions","next"?}`.
+    List(Box<ListQuery>),
+    /// Change the labels of a session.
+    Label(SessionId, LabelChange),
     /// A session and its config.
     Show(SessionId),
     /// Open requests, `{"requests"}`: of one session, or of all.
@@ -33,7 +29,8 @@ impl Inquiry {
     /// The name on the wire.
     pub fn name(&self) -> &'static str {
         match self {
-            Self::List { .. } => "list",
+            Self::List(_) => "list",
+            Self::Label(..) => "label",
             Self::Show(_) => "show",
             Self::Requests(_) => "requests",
             Self::Detach(_) => "detach",
@@ -60,21 +57,6 @@ pub enum Frame {
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ListFields {
-    /// Only sessions that have not ended.
-    #[serde(default)]
-    live: bool,
-    /// The `next` of the previous page.
-    #[serde(default)]
-    after: Option<SessionId>,
-    /// The maximum page size; 50 by default.
-    #[serde(default)]
-    #[schemars(range(min = 1, max = SessionList::LIMIT))]
-    limit: Option<usize>,
-}
-
-#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct SessionFields {
     /// The session.
@@ -96,7 +78,7 @@ impl Frame {
         let mut fields = fields(text)?;
         let name = fields.get("command").and_then(|name| name.read::<String>().ok());
         let name = name.unwrap_or_default();
-        if !matches!(name.as_str(), "list" | "show" | "requests" | "detach") {
+        if !matches!(name.as_str(), "list" | "show" | "requests" | "label" | "detach") {
             return CommandFrame::of(fields).map(Self::Command);
         }
         let id = fields.remove("id");
@@ -110,9 +92,10 @@ impl Frame {
 
 fn inquiry(name: &str, fields: &Json<'static>) -> Result<Inquiry, GatewayError> {
     Ok(match name {
-        "list" => {
-            let ListFields { live, after, limit } = read(fields)?;
-            Inquiry::List { live, after, limit }
+        "list" => Inquiry::List(Box::new(read(fields)?)),
+        "label" => {
+            let LabelFields { session_id, title, pinned, tags } = read(fields)?;
+            Inquiry::Label(session_id, LabelChange { title, pinned, tags }.checked()?)
         }
         "requests" => Inquiry::Requests(read::<RequestsFields>(fields)?.session_id),
         "show" => Inquiry::Show(read::<SessionFields>(fields)?.session_id),

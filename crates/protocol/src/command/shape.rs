@@ -4,12 +4,14 @@
 
 use schemars::JsonSchema;
 
-use super::inquiry::{ListFields, RequestsFields, SessionFields};
+use super::inquiry::{RequestsFields, SessionFields};
 use super::{
     AttachFields, Configure, InterruptFields, NoFields, Prompt, QueryFields, RewindFields,
     Settlement,
 };
 use crate::json::Json;
+use crate::labels::LabelFields;
+use crate::listing::ListQuery;
 use crate::profile::Profile;
 use crate::session::SessionRequest;
 
@@ -48,8 +50,10 @@ enum Named {
     Query(QueryFields),
     /// Restore files to their state at a message.
     Rewind(RewindFields),
-    /// List sessions, newest first.
-    List(ListFields),
+    /// List sessions.
+    List(ListQuery),
+    /// Change the title, the pin or the tags of a session.
+    Label(LabelFields),
     /// Show a session and its config.
     Show(SessionFields),
     /// List open requests: of one session, or of all.

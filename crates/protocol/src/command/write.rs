@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::inquiry::{Inquiry, InquiryFrame};
 use super::{Command, CommandFrame};
@@ -44,15 +44,8 @@ impl InquiryFrame {
     /// The frame as one line, in the format that [`Frame::from_json`](super::Frame::from_json) reads.
     pub fn to_json(&self) -> Json<'static> {
         let (fields, session) = match &self.inquiry {
-            Inquiry::List { live, after, limit } => {
-                let fields = [
-                    Some(("live", json!(live))),
-                    after.as_ref().map(|after| ("after", json!(after))),
-                    limit.map(|limit| ("limit", json!(limit))),
-                ];
-                let fields: BTreeMap<&str, Value> = fields.into_iter().flatten().collect();
-                (Json::of(&fields), None)
-            }
+            Inquiry::List(query) => (Json::of(query), None),
+            Inquiry::Label(session, change) => (Json::of(change), Some(session)),
             Inquiry::Show(session) | Inquiry::Detach(session) => (Json::EMPTY, Some(session)),
             Inquiry::Requests(session) => (Json::EMPTY, session.as_ref()),
         };
@@ -82,6 +75,8 @@ fn frame(
 mod tests {
     use super::*;
     use crate::command::{Configure, Frame, Prompt, Settlement};
+    use crate::labels::LabelChange;
+    use crate::listing::ListQuery;
     use crate::session::{AgentType, SessionRequest};
 
     #[test]
@@ -127,8 +122,18 @@ mod tests {
     fn what_is_asked_of_the_gateway_is_read_back() {
         let session = SessionId::from("s");
         for inquiry in [
-            Inquiry::List { live: true, after: Some(session.clone()), limit: Some(7) },
-            Inquiry::List { live: false, after: None, limit: None },
+            Inquiry::List(Box::new(ListQuery {
+                live: true,
+                after: Some("s".to_owned()),
+                limit: Some(7),
+                q: Some("a b".to_owned()),
+                ..ListQuery::default()
+            })),
+            Inquiry::List(Box::default()),
+            Inquiry::Label(
+                session.clone(),
+                LabelChange { title: Some(None), pinned: Some(true), tags: None },
+            ),
             Inquiry::Show(session.clone()),
             Inquiry::Requests(None),
             Inquiry::Requests(Some(session.clone())),

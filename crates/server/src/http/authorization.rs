@@ -1,6 +1,6 @@
 //! Authorization: what a client may do with its scope, and which settings give an agent more power.
 
-use agentwire_dialects::front::GatewayCall;
+use agentwire_dialects::front::{GatewayCall, GatewayQuery};
 use agentwire_dialects::query::{may_widen, mode_widens};
 use agentwire_protocol::session::SandboxMode;
 use agentwire_protocol::{
@@ -44,11 +44,14 @@ pub(crate) fn check(caller: &Caller, ask: &GatewayCall) -> Result<(), GatewayErr
             }
             Command::Attach { .. } => Ok(()),
         },
+        GatewayCall::Query(GatewayQuery::Label(..)) => need(caller, Scope::Drive),
         GatewayCall::Sessions { .. }
         | GatewayCall::Events { .. }
         | GatewayCall::Session(_)
         | GatewayCall::Own(_)
-        | GatewayCall::Query(_) => Ok(()),
+        | GatewayCall::Query(
+            GatewayQuery::Sessions(_) | GatewayQuery::Session(_) | GatewayQuery::Requests(_),
+        ) => Ok(()),
     }
 }
 

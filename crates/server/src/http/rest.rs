@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use agentwire_protocol::command::{InterruptFields, QueryFields, RewindFields};
 use agentwire_protocol::reply::{Nothing, SessionList};
 use agentwire_protocol::{
-    Command, Configure, ErrorCode, GatewayError, Json, NewSession, Prompt, SessionId,
-    SessionRequest, SessionState, SessionSummary,
+    AgentType, Command, Configure, ErrorCode, GatewayError, Json, ListQuery, NewSession, Prompt,
+    SessionChange, SessionId, SessionRequest, SessionSort, SessionState, SessionSummary,
 };
 use agentwire_sessions::Hub;
 use agentwire_sessions::blocking::blocking_if_long;
@@ -96,7 +96,7 @@ pub(super) async fn create(
         new.config.working_directory.get_or_insert_with(|| directory.into_owned());
     }
     let summary = match app.hub().start_or_continue(new, share.map(Arc::new)).await? {
-        StartOutcome::Running(session) => session.summary(),
+        StartOutcome::Running(session) => app.hub().labelled(session.summary()).await,
         StartOutcome::Existing(id) => app.hub().summary(&id).await?,
     };
     let mut response = json(StatusCode::CREATED, &summary);
@@ -120,21 +120,24 @@ pub(super) fn key(headers: &HeaderMap, owner: &str) -> Result<Option<String>, Pr
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ListQuery {
+struct ListFields {
     limit: Option<String>,
-    /// The last session of the previous page.
     after: Option<String>,
     #[serde(default)]
     live: bool,
+    state: Option<SessionState>,
+    agent: Option<AgentType>,
+    directory: Option<String>,
+    q: Option<String>,
+    sort: Option<SessionSort>,
 }
 
 /// `GET /v1/sessions`
 pub(super) async fn list(State(app): State<App>, uri: Uri) -> HttpResult {
-    let ListQuery { limit, after, live } = query(&uri)?;
-    let after = after.as_deref().map(session_id).transpose()?;
-    let limit = page_size(limit.as_deref(), SessionList::PAGE, SessionList::LIMIT)?;
-    let listed = app.hub().page(live, after, Some(limit)).await?;
+    let ListFields { limit, after, live, state, agent, directory, q, sort } = query(&uri)?;
+    let limit = Some(page_size(limit.as_deref(), SessionList::PAGE, SessionList::LIMIT)?);
+    let query = ListQuery { live, after, limit, state, agent, directory, q, sort };
+    let listed = app.hub().page(query).await?;
     Ok(json(StatusCode::OK, &listed))
 }
 
@@ -176,10 +179,18 @@ pub(super) async fn delete(
 
 /// `PATCH /v1/sessions/{id}`
 pub(super) async fn configure(on: OnSession) -> HttpResult {
-    let ReadBody { value: change, share } = object::<Configure>(&on.app, on.body, SMALL).await?;
+    let ReadBody { value: change, share } =
+        object::<SessionChange>(&on.app, on.body, SMALL).await?;
+    let (labels, change) = change.split();
     authorization::configure(&on.caller, &change)?;
-    let id = session_id(&on.id)?;
-    send_command(&on.app, &on.caller, &id, Command::Configure(change), share).await?;
+    let (id, labels) = (session_id(&on.id)?, labels.checked()?);
+    // Labels belong to no agent: they can be changed whatever the session does.
+    if change != Configure::default() || labels.is_empty() {
+        send_command(&on.app, &on.caller, &id, Command::Configure(change), share).await?;
+    }
+    if !labels.is_empty() {
+        return Ok(json(StatusCode::OK, &on.app.hub().label(&id, labels).await?));
+    }
     Ok(json(StatusCode::OK, &on.app.hub().summary(&id).await?))
 }
 

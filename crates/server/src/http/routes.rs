@@ -4,7 +4,10 @@ use agentwire_protocol::command::{InterruptFields, QueryFields, RewindFields};
 use agentwire_protocol::reply::{
     InterruptResult, Nothing, OpenRequest, PromptResult, RequestList, SessionDetails, SessionList,
 };
-use agentwire_protocol::{Configure, Json, NewSession, Prompt, SessionRequest, SessionSummary};
+use agentwire_protocol::{
+    AgentType, Json, NewSession, Prompt, SessionChange, SessionRequest, SessionSort, SessionState,
+    SessionSummary,
+};
 use axum::Router;
 use axum::routing::{MethodRouter, get, post};
 use http::Method;
@@ -185,18 +188,28 @@ pub(super) const ROUTES: &[Route] = &[
             Operation {
                 query: &[
                     amount("limit", "page size", 1, 500),
-                    word("after", "the last session of the previous page", &[]),
+                    word("after", "the next of the previous page", &[]),
                     Parameter {
                         kind: "boolean",
                         ..word("live", "only sessions that have not ended", &[])
                     },
+                    word("state", "only sessions in this state", &SessionState::NAMES),
+                    word("agent", "only sessions of this agent", &AgentType::NAMES),
+                    word("directory", "only sessions in this directory or below it", &[]),
+                    word(
+                        "q",
+                        "only sessions with these words in the title, the start of the first prompt, the \
+                         directory or the tags",
+                        &[],
+                    ),
+                    word("sort", "the order; activity by default", &SessionSort::NAMES),
                 ],
                 response: ResponseKind::Json(of::<SessionList>),
                 ..operation(
                     "get",
                     "listSessions",
                     Some(Scope::Watch),
-                    "List sessions, newest first",
+                    "List sessions, the last active first",
                 )
             },
             Operation {
@@ -223,13 +236,13 @@ pub(super) const ROUTES: &[Route] = &[
                 ..operation("get", "getSession", Some(Scope::Watch), "Show a session")
             },
             Operation {
-                body: Some(of::<Configure>),
+                body: Some(of::<SessionChange>),
                 response: ResponseKind::Json(of::<SessionSummary>),
                 ..operation(
                     "patch",
                     "configureSession",
                     Some(Scope::Drive),
-                    "Change the model or the mode of a session",
+                    "Change the title, the pin, the tags, the model or the mode of a session",
                 )
             },
             operation(

@@ -76,7 +76,7 @@ async fn start_session(
     };
     match hub.start_or_continue(new, share).await? {
         StartOutcome::Running(handle) => {
-            let session = Box::new(handle.summary());
+            let session = Box::new(hub.labelled(handle.summary()).await);
             Ok((GatewayReply::Started { session, after }, Some(handle)))
         }
         StartOutcome::Existing(id) => {
@@ -89,9 +89,8 @@ async fn start_session(
 /// The same information as over HTTP.
 pub(super) async fn query(hub: Hub, call: Call, query: GatewayQuery) -> FinishedCall {
     let seen = match query {
-        GatewayQuery::Sessions { live, after, limit } => {
-            hub.page(live, after, limit).await.map(|seen| Json::of(&seen))
-        }
+        GatewayQuery::Sessions(query) => hub.page(*query).await.map(|seen| Json::of(&seen)),
+        GatewayQuery::Label(id, change) => hub.label(&id, change).await.map(|seen| Json::of(&seen)),
         GatewayQuery::Session(id) => hub.details(&id).await.map(|seen| Json::of(&seen)),
         GatewayQuery::Requests(of) => hub.requests(of.as_ref()).await.map(|seen| Json::of(&seen)),
     };
@@ -112,13 +111,17 @@ pub(super) async fn own_session(
 ) -> FinishedCall {
     let found = hub.record(&id).await.and_then(|record| {
         match client.is_some() && record.client.as_deref() == client.as_deref() {
-            true => Ok(GatewayReply::Session(Box::new(record.summary))),
+            true => Ok(record.summary),
             false => Err(GatewayError::new(
                 ErrorCode::SessionNotFound,
                 format!("there is no session {id}"),
             )),
         }
     });
+    let found = match found {
+        Ok(summary) => Ok(GatewayReply::Session(Box::new(hub.labelled(summary).await))),
+        Err(error) => Err(error),
+    };
     finished(call, found)
 }
 

@@ -173,6 +173,8 @@ impl Hub {
                 usage: Default::default(),
                 cost_usd: None,
                 open_requests: 0,
+                pinned: false,
+                tags: Vec::new(),
             },
             owner: self.owner_name(),
             config: config.kept(),
@@ -181,6 +183,7 @@ impl Hub {
             unfit: None,
             unkept: unkept(new, &config),
             native_since: None,
+            first_prompt: None,
         };
         Ok((record, config))
     }

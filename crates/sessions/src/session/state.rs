@@ -12,6 +12,7 @@ use agentwire_protocol::event::{
     AgentInfo, RequestKind, RequestRaised, SessionEnded, Status, StatusChanged, ToolFailure,
     ToolKind, ToolStarted, TurnCompleted, TurnOrigin, TurnStarted, UsageReported,
 };
+use agentwire_protocol::summary::first_words;
 use agentwire_protocol::{EventKind, SessionState, Text, TokenUsage, TurnEnd};
 
 use super::pending_request::{Asker, PendingRequest, Tool};
@@ -22,6 +23,9 @@ use crate::store::{OpenBy, Record};
 /// How many items of each kind are remembered as open. If an agent opens more, they are still reported, but
 /// the gateway does not close them.
 pub(super) const OPEN_LIMIT: usize = 4096;
+
+/// How much of the first prompt the record has, in characters, for lists of sessions.
+const PROMPT_KEPT: usize = 240;
 
 #[derive(Debug)]
 pub(crate) struct DerivedState {
@@ -507,6 +511,9 @@ impl DerivedState {
 
     pub(super) fn entitle(&mut self, prompt: &str) {
         self.record.summary.entitle(prompt);
+        if self.record.first_prompt.is_none() {
+            self.record.first_prompt = first_words(prompt, PROMPT_KEPT);
+        }
     }
 
     fn refresh(&mut self) {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use agentwire_protocol::{SessionId, SessionState};
+use agentwire_protocol::{LabelChange, Labels, SessionId, SessionState};
 
 use super::{Append, Batch, Filter, Record, Store, StoreError};
 
@@ -25,6 +25,7 @@ struct Contents {
 #[derive(Debug)]
 struct Session {
     record: Record,
+    labels: Labels,
     batches: Vec<Batch>,
 }
 
@@ -87,6 +88,25 @@ impl Store for Memory {
             .take(filter.limit.unwrap_or(usize::MAX))
             .cloned()
             .collect())
+    }
+
+    fn label(&self, session: &SessionId) -> Result<Labels, StoreError> {
+        let contents = self.contents();
+        Ok(contents.session(session).map(|session| session.labels.clone()).unwrap_or_default())
+    }
+
+    fn labels(&self) -> Result<HashMap<SessionId, Labels>, StoreError> {
+        let contents = self.contents();
+        let named =
+            contents.sessions.values().filter(|session| session.labels != Labels::default());
+        let label = |session: &Session| (session.record.summary.id.clone(), session.labels.clone());
+        Ok(named.map(label).collect())
+    }
+
+    fn set_label(&self, session: &SessionId, change: LabelChange) -> Result<bool, StoreError> {
+        let mut contents = self.contents();
+        let session = contents.session_mut(session);
+        Ok(session.map(|session| change.apply(&mut session.labels)).is_some())
     }
 
     fn remembered(&self, key: &str) -> Result<Option<String>, StoreError> {
@@ -176,10 +196,11 @@ impl Contents {
             self.begun += 1;
             self.begun
         });
-        let session = self
-            .sessions
-            .entry(order)
-            .or_insert_with(|| Session { record: append.record.clone(), batches: Vec::new() });
+        let session = self.sessions.entry(order).or_insert_with(|| Session {
+            record: append.record.clone(),
+            labels: Labels::default(),
+            batches: Vec::new(),
+        });
         session.record = append.record.clone();
         session.batches.extend(append.batch.clone());
         for (key, answer) in &append.keys {

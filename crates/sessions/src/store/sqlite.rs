@@ -5,6 +5,7 @@ mod checksum;
 mod connect;
 mod error;
 mod events;
+mod labels;
 mod readers;
 mod records;
 mod rows;
@@ -12,12 +13,13 @@ mod scan;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use agentwire_protocol::SessionId;
+use agentwire_protocol::{LabelChange, Labels, SessionId};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use self::checkpoint::CheckpointThread;
@@ -25,7 +27,7 @@ use self::error::failed;
 use self::readers::Readers;
 pub use self::scan::{Damage, ScanReport};
 use super::codec::Encoder;
-use super::{Append, Batch, Filter, Record, Store, StoreError};
+use super::{Append, Batch, Brief, Filter, Record, Store, StoreError};
 use crate::held_dir::HeldDir;
 use crate::owner;
 
@@ -215,6 +217,34 @@ impl Store for Sqlite {
         self.readers
             .with(|connection| records::sessions(connection, filter))
             .map_err(failed("list sessions"))
+    }
+
+    fn briefs(&self) -> Result<Vec<Brief>, StoreError> {
+        let error = failed("list sessions");
+        if let Some(briefs) = self.readers.with(labels::briefs).map_err(&error)? {
+            return Ok(briefs);
+        }
+        let mut named = self.labels()?;
+        let brief = |record: Record| {
+            let labels = named.remove(&record.summary.id).unwrap_or_default();
+            Brief::new(record, labels)
+        };
+        Ok(self.sessions(&Filter::default())?.into_iter().map(brief).collect())
+    }
+
+    fn label(&self, session: &SessionId) -> Result<Labels, StoreError> {
+        self.readers
+            .with(|connection| labels::of(connection, session))
+            .map_err(failed("read a session"))
+    }
+
+    fn labels(&self) -> Result<HashMap<SessionId, Labels>, StoreError> {
+        self.readers.with(labels::all).map_err(failed("list sessions"))
+    }
+
+    fn set_label(&self, session: &SessionId, change: LabelChange) -> Result<bool, StoreError> {
+        self.writer()
+            .change("label a session", |transaction| labels::set(transaction, session, change))
     }
 
     fn remembered(&self, key: &str) -> Result<Option<String>, StoreError> {

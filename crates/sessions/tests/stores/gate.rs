@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
-use agentwire_protocol::SessionId;
+use agentwire_protocol::{LabelChange, Labels, SessionId};
 use agentwire_sessions::store::{Append, Batch, Filter, Record, Store, StoreError};
 use tokio::sync::watch;
 
@@ -145,6 +145,18 @@ impl Store for Gate {
 
     fn sessions(&self, filter: &Filter) -> Result<Vec<Record>, StoreError> {
         self.inner.sessions(filter)
+    }
+
+    fn label(&self, session: &SessionId) -> Result<Labels, StoreError> {
+        self.inner.label(session)
+    }
+
+    fn labels(&self) -> Result<HashMap<SessionId, Labels>, StoreError> {
+        self.inner.labels()
+    }
+
+    fn set_label(&self, session: &SessionId, change: LabelChange) -> Result<bool, StoreError> {
+        self.inner.set_label(session, change)
     }
 
     fn remembered(&self, key: &str) -> Result<Option<String>, StoreError> {

@@ -38,6 +38,8 @@ pub(crate) fn record(id: &str, state: SessionState, owner: Option<&str>, last: u
             usage: TokenUsage::default(),
             cost_usd: None,
             open_requests: 0,
+            pinned: false,
+            tags: Vec::new(),
         },
         owner: owner.map(str::to_owned),
         config: SessionConfig::default(),
@@ -46,6 +48,7 @@ pub(crate) fn record(id: &str, state: SessionState, owner: Option<&str>, last: u
         unfit: None,
         unkept: Vec::new(),
         native_since: None,
+        first_prompt: None,
     }
 }
 

@@ -56,6 +56,32 @@ fn ls_shows_what_runs_first_then_the_newest() {
     home.runtime.block_on(hub.shutdown());
 }
 
+/// `name` works on a session of another process, and `ls` finds it by what it is called.
+#[test]
+fn name_says_what_ls_finds() {
+    let home = EngineHome::new();
+    let old = home.ended("/say old");
+    let hub = home.hub();
+    let live = home.start(&hub, "/bash true");
+    home.runtime.block_on(live.until(|now| now.state == SessionState::WaitingPermission));
+    let id = live.id().as_str();
+    let named =
+        home.json(&["name", id, "The\u{1b} one", "--tag", "x", "--tag", "y z", "--pin", "--json"]);
+    assert_eq!((&named["title"], &named["pinned"]), (&json!("The one"), &json!(true)));
+    assert_eq!(named["tags"], json!(["x", "y z"]));
+    let text = home.told(&["ls", "the", "ONE"]);
+    assert!(text.contains("★ The one #x #y z") && text.lines().count() == 2, "{text}");
+    assert_eq!(ids(&home.json(&["ls", "--state", "ended", "--json"])), [old.as_str()]);
+    assert_eq!(ids(&home.json(&["ls", "--sort", "pinned", "--json"])), [id, old.as_str()]);
+    home.told(&["name", id, "--untag", "x", "--unpin", "--no-title"]);
+    let shown = home.json(&["show", id, "--json"]);
+    assert_eq!((&shown["title"], &shown["pinned"]), (&json!("/bash true"), &json!(false)));
+    assert_eq!(shown["tags"], json!(["y z"]));
+    let output = home.run(&["ls", "nothing"]);
+    assert!(output.stdout.is_empty() && error(&output).contains("no session fits"));
+    home.runtime.block_on(hub.shutdown());
+}
+
 #[test]
 fn show_tells_what_is_asked_and_how_to_go_on() {
     let home = EngineHome::new();

@@ -86,6 +86,8 @@ fn write_long(gateway: &Gateway, id: &str, events: u64, padding: usize) {
             usage: TokenUsage::default(),
             cost_usd: None,
             open_requests: 0,
+            pinned: false,
+            tags: Vec::new(),
         },
         owner: None,
         config: SessionConfig::default(),
@@ -94,6 +96,7 @@ fn write_long(gateway: &Gateway, id: &str, events: u64, padding: usize) {
         unfit: None,
         unkept: Vec::new(),
         native_since: None,
+        first_prompt: None,
     };
     for first in (1..=events).step_by(1000) {
         let mut lines = String::new();

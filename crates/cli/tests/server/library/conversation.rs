@@ -106,7 +106,7 @@ async fn every_way_tells_the_same_conversation() {
         let sessions = client.sessions(SessionFilter::default()).await.expect("sessions");
         assert_eq!(sessions.iter().map(|it| it.id.as_str()).collect::<Vec<_>>(), [id.as_str()]);
         assert!(client.requests().await.expect("requests").is_empty(), "{way:?}");
-        let live = SessionFilter { only_live: true, limit: None };
+        let live = SessionFilter { only_live: true, limit: None, ..SessionFilter::default() };
         assert!(client.sessions(live).await.expect("sessions").is_empty(), "{way:?}");
         let details = client.details(&id.as_str().into()).await.expect("details");
         let work = gateway.path("work").canonicalize().expect("a directory");

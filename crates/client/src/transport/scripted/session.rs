@@ -179,5 +179,7 @@ fn blank(id: &SessionId) -> SessionSummary {
         usage: TokenUsage::default(),
         cost_usd: None,
         open_requests: 0,
+        pinned: false,
+        tags: Vec::new(),
     }
 }

@@ -28,8 +28,12 @@ const READER_CACHE: i32 = -512;
 const FULL: u32 = 2;
 
 /// Each one migrates the tables from the version that is its index to the next.
-const MIGRATIONS: &[&str] =
-    &[include_str!("schema_1.sql"), include_str!("schema_2.sql"), include_str!("schema_3.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("schema_1.sql"),
+    include_str!("schema_2.sql"),
+    include_str!("schema_3.sql"),
+    include_str!("schema_4.sql"),
+];
 
 /// Creates the directory and the database if needed, and opens the writing connection. A database that is
 /// already set up is opened without any lock: another process may hold it for any length of time.

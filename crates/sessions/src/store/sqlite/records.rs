@@ -157,7 +157,7 @@ fn row(connection: &Connection, number: i64) -> Result<Option<StoredRecord>, rus
 }
 
 /// Whether a row is as it was written, as far as its checksum can tell.
-fn is_sound(row: &Row<'_>) -> Result<bool, rusqlite::Error> {
+pub(super) fn is_sound(row: &Row<'_>) -> Result<bool, rusqlite::Error> {
     let text = |column| row.get_ref(column).ok().and_then(|value| value.as_str().ok());
     let (Some(id), Some(state), Some(record)) = (text(0), text(1), text(4)) else {
         return Ok(false);
@@ -220,6 +220,7 @@ fn newer(text: &str) -> Option<Record> {
         client: None,
         unkept: Vec::new(),
         native_since: None,
+        first_prompt: None,
         unfit: Some(why),
     })
 }
@@ -268,6 +269,7 @@ fn shown(
         client: None,
         unkept: Vec::new(),
         native_since: None,
+        first_prompt: None,
         unfit: Some(DAMAGED.to_owned()),
     })
 }
@@ -312,6 +314,8 @@ fn summary(id: SessionId) -> SessionSummary {
         usage: TokenUsage::default(),
         cost_usd: None,
         open_requests: 0,
+        pinned: false,
+        tags: Vec::new(),
     }
 }
 

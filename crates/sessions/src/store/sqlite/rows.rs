@@ -166,6 +166,7 @@ pub(super) fn doom(connection: &Connection, session: &SessionId) -> Result<(), r
         .optional()?;
     if let Some(session) = session {
         connection.execute("DELETE FROM keys WHERE session = ?1", [session])?;
+        connection.execute("DELETE FROM labels WHERE session = ?1", [session])?;
         connection.execute("INSERT INTO deleted (session) VALUES (?1)", [session])?;
     }
     Ok(())

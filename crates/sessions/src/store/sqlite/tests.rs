@@ -49,6 +49,8 @@ fn append(first: u64, size: usize) -> Append {
                 usage: TokenUsage::default(),
                 cost_usd: None,
                 open_requests: 0,
+                pinned: false,
+                tags: Vec::new(),
             },
             owner: None,
             config: SessionConfig::default(),
@@ -57,6 +59,7 @@ fn append(first: u64, size: usize) -> Append {
             unfit: None,
             unkept: Vec::new(),
             native_since: None,
+            first_prompt: None,
         },
         keys: Vec::new(),
     }

@@ -1,0 +1,82 @@
+//! What people call sessions, and what lists read of all sessions at once.
+
+use std::collections::HashMap;
+
+use agentwire_protocol::{LabelChange, Labels, SessionId};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+
+use super::error::sound;
+use super::{records, rows};
+use crate::store::brief::BriefRecord;
+use crate::store::{Brief, StoreError};
+
+/// The labels of a session. Damaged ones are none: they must not hide the session.
+pub(super) fn of(connection: &Connection, id: &SessionId) -> Result<Labels, rusqlite::Error> {
+    let found = connection
+        .prepare_cached(
+            "SELECT labels FROM labels WHERE session = (SELECT session FROM sessions WHERE id = ?1)",
+        )?
+        .query_row([id.as_str()], |row| Ok(read(row, 0)))
+        .optional();
+    Ok(sound(found)?.flatten().unwrap_or_default())
+}
+
+pub(super) fn all(connection: &Connection) -> Result<HashMap<SessionId, Labels>, rusqlite::Error> {
+    Ok(sound(listed(connection))?.unwrap_or_default())
+}
+
+fn listed(connection: &Connection) -> Result<HashMap<SessionId, Labels>, rusqlite::Error> {
+    let mut statement =
+        connection.prepare_cached("SELECT id, labels FROM labels JOIN sessions USING (session)")?;
+    let mut rows = statement.query(())?;
+    let mut found = HashMap::new();
+    while let Some(row) = rows.next()? {
+        found.insert(SessionId::from(row.get::<_, String>(0)?), read(row, 1));
+    }
+    Ok(found)
+}
+
+fn read(row: &Row<'_>, column: usize) -> Labels {
+    let text = row.get_ref(column).ok().and_then(|value| value.as_str().ok());
+    text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+}
+
+pub(super) fn set(
+    connection: &Connection,
+    id: &SessionId,
+    change: LabelChange,
+) -> Result<bool, rows::Refusal> {
+    let Some(number) = records::number(connection, id)? else { return Ok(false) };
+    let mut labels = of(connection, id)?;
+    change.apply(&mut labels);
+    let text = serde_json::to_string(&labels)
+        .map_err(|error| StoreError::Failed(format!("failed to label session {id}: {error}")))?;
+    connection
+        .prepare_cached("INSERT OR REPLACE INTO labels (session, labels) VALUES (?1, ?2)")?
+        .execute(params![number, text])?;
+    Ok(true)
+}
+
+/// Reads only what lists need of each record; `None` if a record or a page is not as it was written, so
+/// that it must be read with care.
+pub(super) fn briefs(connection: &Connection) -> Result<Option<Vec<Brief>>, rusqlite::Error> {
+    let mut labels = all(connection)?;
+    let mut read = || {
+        let mut statement =
+            connection.prepare_cached("SELECT id, state, owner, last, record FROM sessions")?;
+        let mut rows = statement.query(())?;
+        let mut briefs = Vec::new();
+        while let Some(row) = rows.next()? {
+            if !records::is_sound(row)? {
+                return Ok(None);
+            }
+            let Ok(record) = serde_json::from_str::<BriefRecord>(row.get_ref(4)?.as_str()?) else {
+                return Ok(None);
+            };
+            let labels = labels.remove(record.id()).unwrap_or_default();
+            briefs.push(record.with(labels));
+        }
+        Ok(Some(briefs))
+    };
+    Ok(sound(read())?.flatten())
+}
