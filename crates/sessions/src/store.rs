@@ -15,7 +15,7 @@ use agentwire_protocol::{LabelChange, Labels, SessionConfig, SessionId, SessionS
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-pub use self::brief::Brief;
+pub use self::brief::{Brief, ListOrder, Place};
 
 /// Stores logs. All methods block; the log calls them from its own threads.
 pub trait Store: Send + Sync {
@@ -50,15 +50,17 @@ pub trait Store: Send + Sync {
     /// Sessions, newest first; none if `before` is unknown.
     fn sessions(&self, filter: &Filter) -> Result<Vec<Record>, StoreError>;
 
-    /// Every session, as far as lists are filtered and sorted by it. In no particular order.
-    fn briefs(&self) -> Result<Vec<Brief>, StoreError> {
-        let labels = self.labels()?;
-        let brief = |record: Record| {
-            let labels = labels.get(&record.summary.id).cloned().unwrap_or_default();
-            Brief::new(record, labels)
-        };
-        Ok(self.sessions(&Filter::default())?.into_iter().map(brief).collect())
-    }
+    /// The sessions that come after a place in this order, as far as lists are filtered by them. If there
+    /// are fewer than `limit`, no more follow.
+    fn briefs(
+        &self,
+        order: ListOrder,
+        after: Place,
+        limit: usize,
+    ) -> Result<Vec<Brief>, StoreError>;
+
+    /// One session, as far as lists are filtered and sorted by it.
+    fn brief(&self, session: &SessionId) -> Result<Option<Brief>, StoreError>;
 
     /// What people call a session.
     fn label(&self, session: &SessionId) -> Result<Labels, StoreError>;

@@ -16,7 +16,7 @@ use std::{env, fs, thread};
 use agentwire_protocol::{LabelChange, Labels, SessionState};
 use agentwire_sessions::store::memory::Memory;
 use agentwire_sessions::store::sqlite::Sqlite;
-use agentwire_sessions::store::{Append, Batch, Filter, Store, StoreError};
+use agentwire_sessions::store::{Append, Batch, Filter, ListOrder, Place, Store, StoreError};
 use bytes::Bytes;
 use proptest::prelude::*;
 use stores::{append, batch, change, id, of_batch, record, with_each};
@@ -85,15 +85,49 @@ fn labels_stay_with_their_session() {
         store.set_label(&id("a"), change(None, None)).unwrap();
         assert_eq!(store.label(&id("a")).unwrap().title, None);
         assert!(store.label(&id("a")).unwrap().pinned);
-        let mut briefs = store.briefs().unwrap();
-        briefs.sort_by(|one, other| one.id.cmp(&other.id));
-        let told: Vec<_> = briefs.iter().map(|it| (it.id.as_str(), it.labels.pinned)).collect();
-        assert_eq!(told, [("a", true), ("b", false)]);
-        assert_eq!(briefs[0].title.as_deref(), Some("a title"));
+        let briefs = store.briefs(ListOrder::Created, Place::START, 10).unwrap();
+        let shown: Vec<_> = briefs.iter().map(|it| (it.id.as_str(), it.labels.pinned)).collect();
+        assert_eq!(shown, [("b", false), ("a", true)]);
+        assert_eq!(briefs[1].title.as_deref(), Some("a title"));
+        assert_eq!(store.brief(&id("a")).unwrap().as_ref(), briefs.last());
+        assert_eq!(store.brief(&id("nobody")).unwrap(), None);
         store.delete(&[id("a")]).unwrap();
         store.append(&[&append("a", 1, 1)]).unwrap();
         assert_eq!(store.label(&id("a")).unwrap(), Labels::default());
         assert!(store.labels().unwrap().is_empty());
+    });
+}
+
+/// The last active first, and of those with the same time the one that started last.
+#[test]
+fn a_list_by_activity_continues_after_any_place() {
+    with_each(|store| {
+        let active = |name: &str, first: u64, minute: u64| {
+            let mut append = append(name, first, 1);
+            append.record.summary.updated_at = format!("2026-01-02T03:{minute:02}:05Z");
+            append
+        };
+        for name in ["a", "b", "c", "d"] {
+            store.append(&[&active(name, 1, 10)]).unwrap();
+        }
+        store.append(&[&active("b", 2, 12), &active("d", 2, 10)]).unwrap();
+        let list = |after, limit| {
+            let briefs = store.briefs(ListOrder::Activity, after, limit).unwrap();
+            let places: Vec<Place> = briefs.iter().map(|brief| brief.place).collect();
+            let names: String = briefs.iter().map(|brief| brief.id.as_str()).collect();
+            (names, places)
+        };
+        let (all, places) = list(Place::START, 10);
+        assert_eq!(all, "bdca");
+        for (at, place) in places.iter().enumerate() {
+            assert_eq!(list(*place, 2).0, all[at + 1..all.len().min(at + 3)]);
+        }
+        // It moves to the front, and is not met again.
+        store.append(&[&active("c", 2, 20)]).unwrap();
+        assert_eq!(list(places[1], 10).0, "a");
+        assert_eq!(list(Place::START, 1).0, "c");
+        store.delete(&[id("c")]).unwrap();
+        assert_eq!(list(Place::START, 10).0, "bda");
     });
 }
 

@@ -11,18 +11,18 @@ use agentwire_protocol::{
 };
 
 use super::Hub;
-use crate::store::{Brief, Filter};
+use crate::store::{Brief, Filter, ListOrder, Place, Store, StoreError};
 
 /// Separates the parts of a position in a list.
 const APART: char = '~';
 
-/// Where a session is in a list: whether it comes first because it is pinned, the time that the list is
-/// sorted by, and its id. No two sessions have the same place.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+/// How many sessions are read at once where not all of them fit.
+const LOOK: usize = 500;
+
+/// A position in a list: a session's place, and whether the session comes first because it is pinned.
+struct Position {
     is_first: bool,
-    time: String,
-    id: SessionId,
+    place: Place,
 }
 
 impl Hub {
@@ -39,23 +39,17 @@ impl Hub {
         let shared = Arc::clone(&self.shared);
         let page = self.read_store(move |store| {
             let filter = ListFilter::new(&query);
-            let mut briefs: Vec<Brief> = store.briefs()?;
-            let after = query.after.as_deref().map(|after| Place::read(after, sort, &briefs));
-            let after = match after {
-                Some(None) => return Ok(None),
-                Some(Some(place)) => Some(place),
-                None => None,
+            let after = match query.after.as_deref() {
+                None => Some(Position { is_first: true, place: Place::START }),
+                Some(after) => Position::read(after, sort, store)?,
             };
-            briefs.retain(|brief| {
-                let is_further = after.as_ref().is_none_or(|after| brief.place(sort) < *after);
-                is_further && filter.fits(brief)
-            });
-            briefs.sort_by_cached_key(|brief| Reverse(brief.place(sort)));
-            let next = briefs.get(limit).and(briefs.get(limit - 1));
-            let next = next.map(|last| last.place(sort).text());
-            let mut sessions = Vec::with_capacity(limit.min(briefs.len()));
+            let Some(after) = after else { return Ok(None) };
+            let found = found(store, &filter, sort, &after, limit + 1)?;
+            let next = found.get(limit).and(found.get(limit - 1));
+            let next = next.map(|last| last.position(sort).text());
+            let mut sessions = Vec::with_capacity(limit.min(found.len()));
             let mut may_write = true;
-            for brief in briefs.into_iter().take(limit) {
+            for brief in found.into_iter().take(limit) {
                 // It may have been deleted since.
                 let Some(record) = store.session(&brief.id)? else { continue };
                 let mut summary = shared.looked_after(store, record, &mut may_write)?.summary;
@@ -147,6 +141,13 @@ impl ListFilter {
         Self { live: query.live, query: query.clone(), words }
     }
 
+    /// Whether there is no condition.
+    fn fits_all(&self) -> bool {
+        let ListQuery { live, after: _, limit: _, state, agent, directory, q: _, sort: _ } =
+            &self.query;
+        !live && state.is_none() && agent.is_none() && directory.is_none() && self.words.is_empty()
+    }
+
     fn fits(&self, brief: &Brief) -> bool {
         let directory = brief.directory.as_deref();
         self.fits_state(brief.state)
@@ -175,33 +176,74 @@ impl ListFilter {
     }
 }
 
-impl Brief {
-    fn place(&self, sort: SessionSort) -> Place {
-        let is_first = sort == SessionSort::Pinned && self.labels.pinned;
-        let time = match sort {
-            SessionSort::Created => &self.created_at,
-            SessionSort::Activity | SessionSort::Pinned => &self.updated_at,
-        };
-        Place { is_first, time: time.clone(), id: self.id.clone() }
+/// The sessions after a position that fit, at most `limit`.
+fn found(
+    store: &dyn Store,
+    filter: &ListFilter,
+    sort: SessionSort,
+    after: &Position,
+    limit: usize,
+) -> Result<Vec<Brief>, StoreError> {
+    let order = order(sort);
+    let mut found = Vec::new();
+    if sort == SessionSort::Pinned && after.is_first {
+        for (id, labels) in store.labels()? {
+            let brief = if labels.pinned { store.brief(&id)? } else { None };
+            found
+                .extend(brief.filter(|brief| {
+                    brief.place.is_after(after.place, order) && filter.fits(brief)
+                }));
+        }
+        found.sort_by_key(|brief| Reverse(brief.place));
+    }
+    let is_start = sort == SessionSort::Pinned && after.is_first;
+    let mut at = if is_start { Place::START } else { after.place };
+    let look = if filter.fits_all() { limit } else { LOOK };
+    while found.len() < limit {
+        let briefs = store.briefs(order, at, look)?;
+        let is_last = briefs.len() < look;
+        at = briefs.last().map_or(at, |brief| brief.place);
+        found.extend(briefs.into_iter().filter(|brief| {
+            filter.fits(brief) && !(sort == SessionSort::Pinned && brief.labels.pinned)
+        }));
+        if is_last {
+            break;
+        }
+    }
+    found.truncate(limit);
+    Ok(found)
+}
+
+fn order(sort: SessionSort) -> ListOrder {
+    match sort {
+        SessionSort::Created => ListOrder::Created,
+        SessionSort::Activity | SessionSort::Pinned => ListOrder::Activity,
     }
 }
 
-impl Place {
-    /// The place that the text names: one that a page ended with, or that of a session.
-    fn read(text: &str, sort: SessionSort, briefs: &[Brief]) -> Option<Self> {
-        let mut parts = text.splitn(3, APART);
-        if let (Some(pinned @ ("0" | "1")), Some(time), Some(id)) =
-            (parts.next(), parts.next(), parts.next())
+impl Brief {
+    fn position(&self, sort: SessionSort) -> Position {
+        let is_first = sort == SessionSort::Pinned && self.labels.pinned;
+        Position { is_first, place: self.place }
+    }
+}
+
+impl Position {
+    /// The position that the text names: one that a page ended with, or that of a session.
+    fn read(text: &str, sort: SessionSort, store: &dyn Store) -> Result<Option<Self>, StoreError> {
+        let mut parts = text.split(APART);
+        if let (Some(first @ ("0" | "1")), Some(at), Some(number), None) =
+            (parts.next(), parts.next(), parts.next(), parts.next())
+            && let (Ok(at), Ok(number)) = (at.parse(), number.parse())
         {
-            let (time, id) = (time.to_owned(), SessionId::from(id));
-            return Some(Self { is_first: pinned == "1", time, id });
+            return Ok(Some(Self { is_first: first == "1", place: Place { at, number } }));
         }
-        let named = briefs.iter().find(|brief| brief.id.as_str() == text);
-        named.map(|brief| brief.place(sort))
+        let named = store.brief(&SessionId::from(text))?;
+        Ok(named.map(|brief| brief.position(sort)))
     }
 
     fn text(&self) -> String {
-        let Self { is_first, time, id } = self;
-        format!("{}{APART}{time}{APART}{id}", u8::from(*is_first))
+        let Self { is_first, place: Place { at, number } } = self;
+        format!("{}{APART}{at}{APART}{number}", u8::from(*is_first))
     }
 }

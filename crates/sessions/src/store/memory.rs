@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use agentwire_protocol::{LabelChange, Labels, SessionId, SessionState};
 
-use super::{Append, Batch, Filter, Record, Store, StoreError};
+use super::{Append, Batch, Brief, Filter, ListOrder, Place, Record, Store, StoreError, brief};
 
 #[derive(Debug, Default)]
 pub struct Memory {
@@ -27,6 +27,14 @@ struct Session {
     record: Record,
     labels: Labels,
     batches: Vec<Batch>,
+}
+
+impl Session {
+    fn brief(&self, number: u64) -> Brief {
+        let at = brief::active_at(&self.record.summary);
+        let place = Place { at, number: i64::try_from(number).unwrap_or(i64::MAX) };
+        Brief::new(self.record.clone(), self.labels.clone(), place)
+    }
 }
 
 impl Memory {
@@ -88,6 +96,30 @@ impl Store for Memory {
             .take(filter.limit.unwrap_or(usize::MAX))
             .cloned()
             .collect())
+    }
+
+    fn briefs(
+        &self,
+        order: ListOrder,
+        after: Place,
+        limit: usize,
+    ) -> Result<Vec<Brief>, StoreError> {
+        let contents = self.contents();
+        let all = contents.sessions.iter().rev().map(|(number, session)| session.brief(*number));
+        let mut briefs: Vec<Brief> =
+            all.filter(|brief| brief.place.is_after(after, order)).collect();
+        if order == ListOrder::Activity {
+            briefs.sort_by_key(|brief| std::cmp::Reverse(brief.place));
+        }
+        briefs.truncate(limit);
+        Ok(briefs)
+    }
+
+    fn brief(&self, session: &SessionId) -> Result<Option<Brief>, StoreError> {
+        let contents = self.contents();
+        let number = contents.orders.get(session).copied();
+        let found = number.and_then(|number| Some((number, contents.sessions.get(&number)?)));
+        Ok(found.map(|(number, session)| session.brief(number)))
     }
 
     fn label(&self, session: &SessionId) -> Result<Labels, StoreError> {

@@ -6,6 +6,7 @@ mod connect;
 mod error;
 mod events;
 mod labels;
+mod listing;
 mod readers;
 mod records;
 mod rows;
@@ -27,7 +28,7 @@ use self::error::failed;
 use self::readers::Readers;
 pub use self::scan::{Damage, ScanReport};
 use super::codec::Encoder;
-use super::{Append, Batch, Brief, Filter, Record, Store, StoreError};
+use super::{Append, Batch, Brief, Filter, ListOrder, Place, Record, Store, StoreError};
 use crate::held_dir::HeldDir;
 use crate::owner;
 
@@ -219,17 +220,32 @@ impl Store for Sqlite {
             .map_err(failed("list sessions"))
     }
 
-    fn briefs(&self) -> Result<Vec<Brief>, StoreError> {
-        let error = failed("list sessions");
-        if let Some(briefs) = self.readers.with(labels::briefs).map_err(&error)? {
+    fn briefs(
+        &self,
+        order: ListOrder,
+        after: Place,
+        limit: usize,
+    ) -> Result<Vec<Brief>, StoreError> {
+        let found = self
+            .readers
+            .with(|connection| listing::briefs(connection, order, after, limit))
+            .map_err(failed("list sessions"))?;
+        if let Some(briefs) = found {
             return Ok(briefs);
         }
         let mut named = self.labels()?;
-        let brief = |record: Record| {
+        let with_labels = |record: Record| {
             let labels = named.remove(&record.summary.id).unwrap_or_default();
-            Brief::new(record, labels)
+            (record, labels)
         };
-        Ok(self.sessions(&Filter::default())?.into_iter().map(brief).collect())
+        let records = self.sessions(&Filter::default())?.into_iter().map(with_labels).collect();
+        Ok(listing::salvaged(records, order, after, limit))
+    }
+
+    fn brief(&self, session: &SessionId) -> Result<Option<Brief>, StoreError> {
+        self.readers
+            .with(|connection| listing::one(connection, session))
+            .map_err(failed("read a session"))
     }
 
     fn label(&self, session: &SessionId) -> Result<Labels, StoreError> {

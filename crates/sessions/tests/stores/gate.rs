@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
 use agentwire_protocol::{LabelChange, Labels, SessionId};
-use agentwire_sessions::store::{Append, Batch, Filter, Record, Store, StoreError};
+use agentwire_sessions::store::{
+    Append, Batch, Brief, Filter, ListOrder, Place, Record, Store, StoreError,
+};
 use tokio::sync::watch;
 
 pub(crate) struct Gate {
@@ -145,6 +147,19 @@ impl Store for Gate {
 
     fn sessions(&self, filter: &Filter) -> Result<Vec<Record>, StoreError> {
         self.inner.sessions(filter)
+    }
+
+    fn briefs(
+        &self,
+        order: ListOrder,
+        after: Place,
+        limit: usize,
+    ) -> Result<Vec<Brief>, StoreError> {
+        self.inner.briefs(order, after, limit)
+    }
+
+    fn brief(&self, session: &SessionId) -> Result<Option<Brief>, StoreError> {
+        self.inner.brief(session)
     }
 
     fn label(&self, session: &SessionId) -> Result<Labels, StoreError> {

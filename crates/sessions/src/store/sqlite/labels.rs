@@ -1,4 +1,4 @@
-//! What people call sessions, and what lists read of all sessions at once.
+//! What people call sessions.
 
 use std::collections::HashMap;
 
@@ -7,8 +7,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::error::sound;
 use super::{records, rows};
-use crate::store::brief::BriefRecord;
-use crate::store::{Brief, StoreError};
+use crate::store::StoreError;
 
 /// The labels of a session. Damaged ones are none: they must not hide the session.
 pub(super) fn of(connection: &Connection, id: &SessionId) -> Result<Labels, rusqlite::Error> {
@@ -36,7 +35,7 @@ fn listed(connection: &Connection) -> Result<HashMap<SessionId, Labels>, rusqlit
     Ok(found)
 }
 
-fn read(row: &Row<'_>, column: usize) -> Labels {
+pub(super) fn read(row: &Row<'_>, column: usize) -> Labels {
     let text = row.get_ref(column).ok().and_then(|value| value.as_str().ok());
     text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }
@@ -55,28 +54,4 @@ pub(super) fn set(
         .prepare_cached("INSERT OR REPLACE INTO labels (session, labels) VALUES (?1, ?2)")?
         .execute(params![number, text])?;
     Ok(true)
-}
-
-/// Reads only what lists need of each record; `None` if a record or a page is not as it was written, so
-/// that it must be read with care.
-pub(super) fn briefs(connection: &Connection) -> Result<Option<Vec<Brief>>, rusqlite::Error> {
-    let mut labels = all(connection)?;
-    let mut read = || {
-        let mut statement =
-            connection.prepare_cached("SELECT id, state, owner, last, record FROM sessions")?;
-        let mut rows = statement.query(())?;
-        let mut briefs = Vec::new();
-        while let Some(row) = rows.next()? {
-            if !records::is_sound(row)? {
-                return Ok(None);
-            }
-            let Ok(record) = serde_json::from_str::<BriefRecord>(row.get_ref(4)?.as_str()?) else {
-                return Ok(None);
-            };
-            let labels = labels.remove(record.id()).unwrap_or_default();
-            briefs.push(record.with(labels));
-        }
-        Ok(Some(briefs))
-    };
-    Ok(sound(read())?.flatten())
 }

@@ -7,9 +7,9 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::checksum::{self, BatchRow};
 use super::error::failed;
-use super::{Status, connect};
+use super::{Status, connect, listing};
 use crate::store::codec::Encoder;
-use crate::store::{Append, Record, StoreError};
+use crate::store::{Append, Record, StoreError, brief};
 
 /// SQLite holds a value that it writes or reads twice more in memory; a batch of 200 MiB is therefore split
 /// into parts of this length, each compressed by itself.
@@ -55,6 +55,15 @@ pub(super) fn record_text(record: &Record) -> Result<String, StoreError> {
     })
 }
 
+/// What is stored about a session that an append continues.
+struct Known {
+    session: i64,
+    last: u64,
+    owner: Option<String>,
+    state: String,
+    active_at: Option<i64>,
+}
+
 pub(super) fn append(
     connection: &Connection,
     append: &Append,
@@ -65,13 +74,26 @@ pub(super) fn append(
     let id = summary.id.as_str();
     let owner = append.record.owner.as_deref();
     let state = summary.state.as_str();
-    let known: Option<(i64, u64, Option<String>, String)> = connection
-        .prepare_cached("SELECT session, last, owner, state FROM sessions WHERE id = ?1")?
-        .query_row([id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
+    let known: Option<Known> = connection
+        .prepare_cached(
+            "SELECT session, last, owner, state, \
+             (SELECT at FROM activity WHERE activity.session = sessions.session) \
+             FROM sessions WHERE id = ?1",
+        )?
+        .query_row([id], |row| {
+            Ok(Known {
+                session: row.get(0)?,
+                last: row.get(1)?,
+                owner: row.get(2)?,
+                state: row.get(3)?,
+                active_at: row.get(4)?,
+            })
+        })
         .optional()?;
-    let last = append.check(known.as_ref().map(|(_, last, owner, _)| (*last, owner.as_deref())))?;
+    let last = append.check(known.as_ref().map(|known| (known.last, known.owner.as_deref())))?;
     let record = checksum::seal(id, state, last, record);
-    let session = if let Some((session, .., before)) = known {
+    let active_at = brief::active_at(summary);
+    let session = if let Some(Known { session, state: before, active_at: stored, .. }) = known {
         connection
             .prepare_cached(
                 "UPDATE sessions SET owner = ?2, last = ?3, record = ?4 WHERE session = ?1",
@@ -83,13 +105,18 @@ pub(super) fn append(
                 .prepare_cached("UPDATE sessions SET state = ?2 WHERE session = ?1")?
                 .execute(params![session, state])?;
         }
+        if before != state || brief::is_stale(stored, active_at) {
+            listing::set_active(connection, session, active_at)?;
+        }
         session
     } else {
-        connection
+        let session = connection
             .prepare_cached(
                 "INSERT INTO sessions (id, state, owner, last, record) VALUES (?1, ?2, ?3, ?4, ?5)",
             )?
-            .insert(params![id, state, owner, last, record])?
+            .insert(params![id, state, owner, last, record])?;
+        listing::set_active(connection, session, active_at)?;
+        session
     };
     if let Some(batch) = &append.batch {
         let mut insert = connection.prepare_cached(
@@ -167,6 +194,7 @@ pub(super) fn doom(connection: &Connection, session: &SessionId) -> Result<(), r
     if let Some(session) = session {
         connection.execute("DELETE FROM keys WHERE session = ?1", [session])?;
         connection.execute("DELETE FROM labels WHERE session = ?1", [session])?;
+        connection.execute("DELETE FROM activity WHERE session = ?1", [session])?;
         connection.execute("INSERT INTO deleted (session) VALUES (?1)", [session])?;
     }
     Ok(())
