@@ -363,6 +363,7 @@ fn one_of<T: Copy + std::marker::Send + Sync + 'static>(
 
 const PROFILES: &[Choice<Profile>] = &[
     ("core", Profile::Core, "Only the specification's twelve event types, without native lines"),
+    ("lean", Profile::Lean, "All event types, without native lines"),
     ("full", Profile::Full, "All event types, with the agent's native lines"),
 ];
 

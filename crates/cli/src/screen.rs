@@ -142,8 +142,8 @@ impl Screen {
                 new.out.extend_from_slice(line);
                 new.out.push(b'\n');
             }
-            Shape::Events(Profile::Core) => {
-                if let Some(event) = Profile::Core.show(event.clone()) {
+            Shape::Events(profile) => {
+                if let Some(event) = profile.show(event.clone()) {
                     event.write_line(&mut new.out).map_err(|error| {
                         let message = format!("failed to write an event: {error}");
                         GatewayError::new(ErrorCode::Internal, message)

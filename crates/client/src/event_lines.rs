@@ -1,6 +1,6 @@
 //! Batches of events as exact text, without parsing.
 
-use agentwire_protocol::{Event, Json, Profile};
+use agentwire_protocol::Profile;
 use bytes::{Bytes, BytesMut};
 
 /// Events of a session in order: the number and the exact JSON text of each.
@@ -108,9 +108,8 @@ impl EventLines {
         }
         let mut builder = EventLinesBuilder::default();
         for (seq, line) in self.iter() {
-            let event = Event::from_json(line).ok();
-            if let Some(event) = event.and_then(|event| profile.show(event)) {
-                builder.push(seq, Json::of(&event).get());
+            if let Some(event) = profile.show_line(line) {
+                builder.push(seq, &event);
             }
         }
         builder.finish()

@@ -167,8 +167,9 @@ impl Follower {
         let end = status.is_ended().then_some(last);
         // The last event may be one that the profile leaves out. Where the end is known, request all
         // events.
-        let is_whole = self.plan.profile == Profile::Full || end.or(self.plan.up_to).is_some();
-        let profile = if is_whole { Profile::Full } else { self.plan.profile };
+        let has_all = self.plan.profile.has_all_events();
+        let is_whole = has_all || end.or(self.plan.up_to).is_some();
+        let profile = if has_all || !is_whole { self.plan.profile } else { Profile::Full };
         self.cursor.expect_all(is_whole);
         let (session, after) = (&self.plan.session, self.cursor.position());
         let mut connection = self.plan.transport.follow(session, after, profile).await?;
@@ -248,7 +249,8 @@ impl Follower {
         let mut new = Vec::new();
         let advanced = self.cursor.advance(lines, &mut new);
         // The gateway has already applied a profile that it was asked for.
-        let profile = if self.cursor.expects_all() { self.plan.profile } else { Profile::Full };
+        let is_applied = self.plan.profile.has_all_events() || !self.cursor.expects_all();
+        let profile = if is_applied { Profile::Full } else { self.plan.profile };
         for update in new {
             let update = match update {
                 Update::Events(lines) => Update::Events(lines.filtered(profile)),

@@ -50,6 +50,12 @@ pub trait Front: Send {
         self.on_end(session, out);
     }
 
+    /// Sessions have changed that the front watches ([`Outbox::watch`]): JSON on one line.
+    fn on_change(&mut self, _change: &str, _out: &mut Outbox) {}
+
+    /// The changes can no longer be read.
+    fn on_watch_lost(&mut self, _error: GatewayError, _out: &mut Outbox) {}
+
     /// Whether so much is waiting that the client's input must pause.
     fn is_full(&self) -> bool {
         false
@@ -146,6 +152,10 @@ pub enum Effect {
     /// Show the events of a session after that number, once it runs again.
     Await(SessionId, u64),
     Unfollow(SessionId),
+    /// Show all sessions and open requests, and then changes; from the cursor, if it is given.
+    Watch(Option<String>),
+    /// Show no more changes.
+    Unwatch,
     /// Let a session finish its work, then end it.
     Finish(SessionId),
     /// Close the connection; a program that serves nothing else exits with this code.
@@ -200,6 +210,15 @@ impl Outbox {
 
     pub fn unfollow(&mut self, session: &SessionId) {
         self.effects.push(Effect::Unfollow(session.clone()));
+    }
+
+    /// Watches all sessions, from the cursor if it is given. Replaces an earlier watch.
+    pub fn watch(&mut self, after: Option<String>) {
+        self.effects.push(Effect::Watch(after));
+    }
+
+    pub fn unwatch(&mut self) {
+        self.effects.push(Effect::Unwatch);
     }
 
     /// Lets a session finish its work, then ends it.

@@ -21,6 +21,7 @@ pub mod shell;
 pub mod strict;
 pub mod summary;
 pub mod usage;
+pub mod watch;
 
 pub use command::{
     Answer, Call, Command, CommandFrame, Configure, Frame, FrameError, Image, Inquiry,
@@ -41,3 +42,4 @@ pub use session::{
 pub use strict::Fields;
 pub use summary::{SessionState, SessionSummary, TurnEnd};
 pub use usage::{Price, TokenUsage};
+pub use watch::{ChangedSession, WatchChange, WatchFrame};

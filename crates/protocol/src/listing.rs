@@ -17,8 +17,8 @@ pub struct ListQuery {
     /// The `next` of the previous page. The other fields must be the same as for that page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
-    /// The maximum page size; 50 by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The maximum page size; 50 by default. A number outside the range is clamped to it.
+    #[serde(deserialize_with = "clamped", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = SessionList::LIMIT))]
     pub limit: Option<usize>,
     /// Only sessions in this state.
@@ -37,6 +37,15 @@ pub struct ListQuery {
     /// The order.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sort: Option<SessionSort>,
+}
+
+/// Reads a page size: any whole number, however far outside the range.
+fn clamped<'de, D: serde::Deserializer<'de>>(field: D) -> Result<Option<usize>, D::Error> {
+    let Some(number) = Option::<serde_json::Number>::deserialize(field)? else { return Ok(None) };
+    let limit = number.as_u64().map(|number| usize::try_from(number).unwrap_or(usize::MAX));
+    let limit = limit.or_else(|| number.as_i64().map(|_| 1));
+    let limit = limit.ok_or_else(|| serde::de::Error::custom("it must be a whole number"))?;
+    Ok(Some(limit.clamp(1, SessionList::LIMIT)))
 }
 
 /// The order of a list of sessions.

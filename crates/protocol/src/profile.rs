@@ -1,10 +1,15 @@
-//! Two views of a log: `full`, and `core` for readers that only know the specification.
+//! Views of a log: `full`, `lean` without the agent's lines, and `core` for readers that only know the
+//! specification.
+
+mod lean;
+
+use std::borrow::Cow;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::event::{Event, EventKind, TextChunk};
-use crate::json::Text;
+use crate::json::{Json, Text};
 use crate::native::Lines;
 
 /// How much of a log a reader sees.
@@ -14,20 +19,62 @@ pub enum Profile {
     /// Only the twelve types of the specification, without `native`. Each event validates against the
     /// specification's schema.
     Core,
+    /// Every event, without `native`: for screens, and wherever bytes count.
+    Lean,
     /// Everything.
     #[default]
     Full,
 }
 
 impl Profile {
+    /// Every profile, with its name on the wire.
+    pub const NAMES: [(&'static str, Self); 3] =
+        [("core", Self::Core), ("lean", Self::Lean), ("full", Self::Full)];
+
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Core => "core",
+            Self::Lean => "lean",
+            Self::Full => "full",
+        }
+    }
+
+    /// Whether this profile shows every event, so that the numbers of its events have no gaps.
+    pub fn has_all_events(self) -> bool {
+        match self {
+            Self::Core => false,
+            Self::Lean | Self::Full => true,
+        }
+    }
+
     /// The event as this profile shows it, or nothing if the profile omits it.
     pub fn show<'a>(self, mut event: Event<'a>) -> Option<Event<'a>> {
-        if self == Self::Full {
-            return Some(event);
+        match self {
+            Self::Full => return Some(event),
+            Self::Core => event.kind = core_kind(event.kind)?,
+            Self::Lean => {
+                if let EventKind::Unknown(unknown) = &mut event.kind {
+                    let lean = lean::without_native(unknown.raw.get()).into_owned();
+                    unknown.raw = Json::parse(&lean).map_or(Json::EMPTY, Json::into_owned);
+                }
+            }
         }
-        event.kind = core_kind(event.kind)?;
         event.native = Lines::Lent(&[]);
         Some(event)
+    }
+
+    /// The event as this profile shows it, or nothing if the profile omits it; `line` is its JSON, as it is
+    /// in the log.
+    pub fn show_line(self, line: &str) -> Option<Cow<'_, str>> {
+        match self {
+            Self::Full => Some(line.into()),
+            Self::Lean => Some(lean::without_native(line)),
+            Self::Core => {
+                let event = self.show(Event::from_json(line).ok()?)?;
+                Some(Json::of(&event).get().to_owned().into())
+            }
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use crate::id::SessionId;
 use crate::json::Json;
 use crate::session::SessionConfig;
 use crate::summary::SessionSummary;
+use crate::watch::WatchFrame;
 
 /// A page of sessions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -242,6 +243,8 @@ pub enum ReplyFrame {
     Done(DoneFrame<'static, Json<'static>>),
     /// The command was refused.
     Refused(ErrorFrame<'static>),
+    /// Sessions that have changed, after `watch`.
+    Watch(WatchFrame),
 }
 
 /// The replies by command.
@@ -266,6 +269,8 @@ pub struct Replies {
     label: SessionSummary,
     requests: RequestList,
     detach: Nothing,
+    watch: Nothing,
+    unwatch: Nothing,
 }
 
 /// An empty reply, `{}`.

@@ -78,10 +78,12 @@ pub fn spread_command(frame: &mut Fields, definitions: &mut Fields, place: &str)
     for (command, name, mut whole) in spread {
         whole.remove("unevaluatedProperties");
         whole.remove("additionalProperties");
-        if !matches!(&*command, "interrupt" | "stop" | "finish") {
+        if !matches!(&*command, "interrupt" | "stop" | "finish" | "unwatch") {
             whole.insert("additionalProperties".to_owned(), false.into());
         }
-        if let ("list", Some(Value::Object(fields))) = (&*command, whole.get_mut("properties")) {
+        if let ("list" | "watch" | "unwatch", Some(Value::Object(fields))) =
+            (&*command, whole.get_mut("properties"))
+        {
             fields.remove("sessionId");
         }
         definitions.insert(name, whole.into());

@@ -167,6 +167,11 @@ impl From<SessionRequest> for NewSession {
     }
 }
 
+/// Reads a text; `null` means the same as absence.
+fn or_empty<'de, D: serde::Deserializer<'de>>(field: D) -> Result<String, D::Error> {
+    Option::deserialize(field).map(Option::unwrap_or_default)
+}
+
 #[derive(Deserialize)]
 struct GivenConfig {
     #[serde(default)]
@@ -180,7 +185,8 @@ struct GivenConfig {
 pub struct SessionRequest {
     /// The agent.
     pub agent_type: AgentType,
-    /// The first prompt.
+    /// The first prompt. Without it, or if it is empty, the session waits for one.
+    #[serde(default, deserialize_with = "or_empty", skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 100_000))]
     pub prompt: String,
     /// The session to resume.
@@ -217,6 +223,10 @@ impl SessionRequest {
         // `false` means the same as absence.
         if fields.get("fork").is_some_and(|fork| fork.get() == "false") {
             fields.remove("fork");
+        }
+        // So does an empty prompt.
+        if fields.get("prompt").is_some_and(|prompt| matches!(prompt.get(), "\"\"" | "null")) {
+            fields.remove("prompt");
         }
         let json = Json::of(&fields);
         let request: Self = strict::whole(&json).map_err(|why| {

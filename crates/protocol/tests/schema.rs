@@ -63,7 +63,6 @@ fn requests() -> Vec<(Value, bool)> {
         (with(json!({"approvalMode": "yolo"})), false),
         (with(json!({"sandboxMode": "docker"})), false),
         (with(json!({"allowedTools": "Read"})), false),
-        (json!({"agentType": "claude"}), false),
         (json!({"prompt": "hi"}), false),
         (json!({"agentType": "claude", "prompt": 5}), false),
         (json!({"agentType": "hal", "prompt": "hi"}), false),
@@ -86,6 +85,18 @@ fn requests_have_the_bounds_of_the_specification() {
         assert_eq!(ours.is_valid(&request), valid, "our schema: {shown}");
         assert_eq!(specification.is_valid(&request), valid, "the specification: {shown}");
     }
+    // The one difference: here, a session may wait for its first prompt.
+    let request = json!({"agentType": "claude"});
+    for same in [
+        json!({"agentType": "claude", "prompt": ""}),
+        json!({"agentType": "claude", "prompt": null}),
+    ] {
+        let read = SessionRequest::from_json(&same.to_string()).expect("a request");
+        assert_eq!(json!(read), request);
+    }
+    let read = SessionRequest::from_json(&request.to_string()).expect("a request");
+    assert_eq!((read.prompt.as_str(), json!(read)), ("", request.clone()));
+    assert!(ours.is_valid(&request) && !specification.is_valid(&request));
 }
 
 #[test]
@@ -160,6 +171,12 @@ fn frames() -> Vec<(Value, bool)> {
         (json!({"command": "detach"}), false),
         (json!({"id": null, "command": "requests"}), true),
         (command("detach", json!({})), true),
+        (json!({"command": "watch"}), true),
+        (json!({"command": "watch", "after": "c.7"}), true),
+        (json!({"command": "watch", "after": 7}), false),
+        (json!({"command": "watch", "since": "c.7"}), false),
+        (json!({"command": "unwatch", "why": "enough"}), true),
+        (command("attach", json!({"profile": "lean"})), true),
         (command("dance", json!({})), false),
         (json!({"id": 1}), false),
         (json!([]), false),

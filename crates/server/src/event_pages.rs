@@ -1,9 +1,11 @@
 //! A page of events: bounded in number and bytes, with the budget shares it holds.
 
+mod backward;
+
 use std::borrow::Cow;
 use std::time::Duration;
 
-use agentwire_protocol::{Event, GatewayError, Json, Profile, Resume, SessionId, SessionState};
+use agentwire_protocol::{GatewayError, Profile, Resume, SessionId, SessionState};
 use agentwire_sessions::Hub;
 use agentwire_sessions::blocking::blocking_if_long;
 use agentwire_sessions::budget::Budget;
@@ -11,6 +13,7 @@ use agentwire_sessions::hub::Events;
 use agentwire_sessions::store::{Batch, StoreError};
 use futures_util::future::FutureExt as _;
 
+pub(crate) use self::backward::{Before, read_before};
 use crate::read_budget::ReadShares;
 
 /// The most bytes of events on a page; one event always fits.
@@ -40,6 +43,17 @@ impl PageBuilder {
             shares: ReadShares::default(),
             budget: hub.log().budget().clone(),
         }
+    }
+
+    /// The same page with these events, which already fit.
+    fn with_events(mut self, events: impl IntoIterator<Item = String>, shares: ReadShares) -> Self {
+        for event in events {
+            self.text.push_str(if self.count > 0 { "," } else { "" });
+            self.text.push_str(&event);
+            self.count += 1;
+        }
+        self.shares = shares;
+        self
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -96,11 +110,36 @@ pub(crate) struct FilledPage {
     pub(crate) page: PageBuilder,
     /// The last event that was read.
     pub(crate) next: u64,
+    /// The first event that was read, if there are events before it.
+    pub(crate) previous: Option<u64>,
     /// The last event in the log.
     pub(crate) last: u64,
     /// There are no more events, and there never will be.
     pub(crate) is_ended: bool,
     pub(crate) resume: Resume,
+}
+
+/// One event, or nothing if the session has no event with this number or the profile omits it.
+pub(crate) async fn read_one(
+    hub: &Hub,
+    id: &SessionId,
+    seq: u64,
+    profile: Profile,
+) -> Result<Option<PageBuilder>, GatewayError> {
+    let last = hub.summary(id).await?.last_seq;
+    let mut page = PageBuilder::new(hub, "", 1);
+    let Some(before) = seq.checked_sub(1).filter(|_| seq <= last) else { return Ok(None) };
+    let mut events = hub.follow(id, before);
+    let batch = page.next(&mut events).await.map_err(|error| Hub::storage_error(&error))?;
+    let Some(batch) = batch else { return Ok(None) };
+    let Some((_, line)) = batch.events().find(|(number, _)| *number == seq) else {
+        return Ok(None);
+    };
+    let is_shown = blocking_if_long(line.len(), || {
+        in_profile(profile, line).is_some_and(|event| page.push(&event))
+    });
+    page.hold_shares(&batch);
+    Ok(is_shown.then_some(page))
 }
 
 /// Reads the events of a session after `after`, as many as there is room for. Does not wait for more if
@@ -164,17 +203,11 @@ pub(crate) async fn read(
     }
     let last = summary.last_seq.max(next);
     is_ended |= summary.state == SessionState::Ended && next >= summary.last_seq;
-    Ok(FilledPage { page, next, last, is_ended, resume })
+    let previous = (after > 0).then_some(after + 1);
+    Ok(FilledPage { page, next, previous, last, is_ended, resume })
 }
 
 /// The event in this profile, or nothing if the profile omits it.
 pub(crate) fn in_profile(profile: Profile, line: &[u8]) -> Option<Cow<'_, str>> {
-    let text = std::str::from_utf8(line).ok()?;
-    match profile {
-        Profile::Full => Some(text.into()),
-        Profile::Core => {
-            let event = Profile::Core.show(Event::from_json(text).ok()?)?;
-            Some(Json::of(&event).get().to_owned().into())
-        }
-    }
+    profile.show_line(std::str::from_utf8(line).ok()?)
 }

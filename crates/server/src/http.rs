@@ -18,6 +18,7 @@ mod server_full;
 mod socket;
 mod tls;
 mod unauthenticated;
+mod watch;
 mod web_page;
 mod websocket_budget;
 

@@ -3,6 +3,7 @@
 //! A client that does not read slows only itself: events wait in the store, and once too many bytes wait
 //! for it, the pump stops reading its input too.
 
+mod changes;
 mod command_queue;
 mod dispatch;
 mod hub_calls;
@@ -27,6 +28,7 @@ use tokio::task::{self, JoinSet, coop};
 use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 
+use self::changes::WatchedChanges;
 use self::command_queue::CommandQueue;
 use self::hub_calls::FinishedCall;
 use self::watched_sessions::{WatchUpdate, WatchedSessions};
@@ -117,6 +119,7 @@ pub async fn serve(
         pages: VecDeque::new(),
         page_task: None,
         watched: WatchedSessions::new(hub, connection.outgoing.clone()),
+        changes: WatchedChanges::default(),
         delayed: Vec::new(),
         own_sessions: BTreeMap::new(),
         phase: Phase::Open,
@@ -172,6 +175,7 @@ struct Pump<'s> {
     pages: VecDeque<(Call, BoxFuture<'static, FinishedCall>)>,
     page_task: Option<task::Id>,
     watched: WatchedSessions,
+    changes: WatchedChanges,
     /// Replies that wait until the events they caused are shown.
     delayed: Vec<DelayedReply>,
     own_sessions: BTreeMap<SessionId, SessionHandle>,
@@ -255,6 +259,10 @@ impl Pump<'_> {
                     self.process_ready_replies();
                     self.handle_update(update, connection);
                 }
+                change = self.changes.next(), if may_show => match change {
+                    Ok(change) => self.front.on_change(change.get(), &mut self.out),
+                    Err(error) => self.front.on_watch_lost(error, &mut self.out),
+                },
                 () = outgoing.below(EVENTS_WAIT), if !may_show => {}
             }
         }
@@ -358,6 +366,8 @@ impl Pump<'_> {
                         self.watched.remove(&session);
                         self.release(&session, u64::MAX);
                     }
+                    Effect::Watch(after) => self.changes.start(self.hub, after),
+                    Effect::Unwatch => self.changes.stop(),
                     Effect::Finish(session) => {
                         if let Some(session) = self.own_sessions.get(&session).cloned() {
                             self.post(None, session, Command::Finish);

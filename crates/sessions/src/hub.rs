@@ -1,6 +1,7 @@
 //! All sessions of this process: starts, finds, lists and ends them.
 
 mod abandoned;
+mod changes;
 mod commands;
 mod events;
 mod idempotency;
@@ -23,6 +24,8 @@ use agentwire_protocol::{
 use tokio::sync::{Semaphore, broadcast, watch};
 use tokio::task::JoinSet;
 
+pub use self::changes::Watcher;
+use self::changes::Watching;
 pub use self::events::Events;
 use self::idempotency::Keys;
 pub use self::idempotency::{StartOutcome, message_of};
@@ -68,6 +71,7 @@ struct Shared {
     /// If set, no session starts any more.
     is_closing: AtomicBool,
     starts: broadcast::Sender<SessionStart>,
+    watching: Watching,
 }
 
 #[derive(Clone, Debug)]
@@ -123,6 +127,7 @@ impl Hub {
                 lanes: Arc::new(Lanes::new()),
                 is_closing: AtomicBool::new(false),
                 starts: broadcast::Sender::new(STARTS),
+                watching: Watching::default(),
             }),
         })
     }
@@ -250,7 +255,9 @@ impl Hub {
             store.delete(&gone)?;
             Ok(gone)
         });
-        gone.await
+        let gone = gone.await?;
+        gone.iter().for_each(|id| self.mark_changed(id));
+        Ok(gone)
     }
 
     /// Ends all sessions. Returns when they have ended and are durable, or after a timeout.

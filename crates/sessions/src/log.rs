@@ -1,5 +1,6 @@
 //! The log: what sessions append becomes durable, then visible, and is read with cursors.
 
+mod changes;
 mod cursor;
 mod live;
 mod resume_watch;
@@ -16,6 +17,7 @@ use std::thread;
 use agentwire_protocol::SessionId;
 use tokio::sync::oneshot;
 
+pub(crate) use self::changes::Changes;
 pub use self::cursor::Cursor;
 pub(crate) use self::cursor::MUCH_READ;
 use self::live::Live;
@@ -87,6 +89,11 @@ impl EventLog {
 
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.shared.metrics
+    }
+
+    /// Which sessions have changed.
+    pub(crate) fn changes(&self) -> &Changes {
+        &self.shared.changes
     }
 
     /// Why the store accepts no appends now, if so. Submitted appends are retried until it does.

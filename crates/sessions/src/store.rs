@@ -45,6 +45,18 @@ pub trait Store: Send + Sync {
     fn read(&self, session: &SessionId, after: u64, bytes: usize)
     -> Result<Vec<Batch>, StoreError>;
 
+    /// The event after which [`Store::read`] starts in order to get the newest events before `before`: at
+    /// most `count` of them, and no further batch once `bytes` are reached. Reads no events.
+    fn start_before(
+        &self,
+        _session: &SessionId,
+        before: u64,
+        count: u64,
+        _bytes: u64,
+    ) -> Result<u64, StoreError> {
+        Ok(before.saturating_sub(count.saturating_add(1)))
+    }
+
     fn session(&self, id: &SessionId) -> Result<Option<Record>, StoreError>;
 
     /// Sessions, newest first; none if `before` is unknown.

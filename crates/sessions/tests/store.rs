@@ -45,6 +45,35 @@ fn names(store: &dyn Store, filter: &Filter) -> Vec<String> {
 }
 
 #[test]
+fn the_start_of_a_page_before_an_event_is_found_without_reading() {
+    with_each(|store| {
+        let size = |first, count| batch("a", first, count).lines.len() as u64;
+        store.append(&[&append("a", 1, 3), &append("b", 1, 9)]).unwrap();
+        store.append(&[&append("a", 4, 2)]).unwrap();
+        store.append(&[&append("a", 6, 5)]).unwrap();
+        let start =
+            |before, count, bytes| store.start_before(&id("a"), before, count, bytes).unwrap();
+        // By the number of events.
+        assert_eq!(
+            [start(11, 2, u64::MAX), start(11, 9, u64::MAX), start(7, 3, u64::MAX)],
+            [8, 1, 3]
+        );
+        assert_eq!(
+            [start(11, 99, u64::MAX), start(1, 5, u64::MAX), start(3, 2, u64::MAX)],
+            [0, 0, 0]
+        );
+        // By their bytes: whole batches, and at least one.
+        assert_eq!([start(11, 99, 1), start(11, 99, size(6, 5))], [5, 5]);
+        assert_eq!(start(11, 99, size(6, 5) + 1), 3);
+        assert_eq!(start(11, 99, size(6, 5) + size(4, 2) + 1), 0);
+        assert_eq!(
+            [start(11, 2, 1), start(9, 99, 1), start(6, 99, 1), start(5, 99, 1)],
+            [8, 5, 3, 3]
+        );
+    });
+}
+
+#[test]
 fn events_come_back_as_they_were() {
     with_each(|store| {
         store.append(&[&append("a", 1, 3), &append("b", 1, 1)]).unwrap();

@@ -115,7 +115,8 @@ pub(crate) struct Output {
     #[arg(long, value_enum, hide_possible_values = true, default_value_t = Format::Text)]
     pub(crate) format: Format,
 
-    /// With `--format jsonl`: all events (full), or the specification's twelve types (core)
+    /// With `--format jsonl`: all events (full), all without the agent's native lines (lean),
+    /// or the specification's twelve types (core)
     #[arg(
         long,
         value_parser = one_of(PROFILES),

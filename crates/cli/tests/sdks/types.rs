@@ -138,6 +138,8 @@ export const frames: CommandFrame[] = [
   { command: "show", sessionId: "" },
   { command: "requests" },
   { command: "detach", sessionId: "" },
+  { command: "watch" },
+  { command: "unwatch" },
 ];
 // A field that is always sent needs no question mark.
 export const isComplete = (event: TextChunkEvent): boolean => event.isComplete;

@@ -52,6 +52,20 @@ fn the_readme_serves_a_session_and_answers_it() {
 }
 
 #[test]
+fn the_page_on_the_server_reads_a_session_from_its_end() {
+    let (told, _home) = paste(&block("docs/server.md", "`profile` says how much"), 2);
+    let values: Vec<serde_json::Value> = serde_json::Deserializer::from_str(&told)
+        .into_iter()
+        .map(|value| value.expect("JSON"))
+        .collect();
+    assert!(values[0]["messageId"].is_string(), "{told}");
+    assert_eq!(values[2]["events"].as_array().map(Vec::len), Some(2), "{told}");
+    assert_eq!(values[2]["events"][0].get("native"), None, "{told}");
+    assert_eq!(values[3]["type"], "sessionStarted", "{told}");
+    assert_eq!((&values[4]["reset"], &values[4]["ready"]), (&true.into(), &true.into()), "{told}");
+}
+
+#[test]
 fn the_page_on_the_server_begins_a_session() {
     let (told, _home) = paste(&block("docs/server.md", "# The server"), 1);
     let session: serde_json::Value = serde_json::from_str(&told).expect("one answer");

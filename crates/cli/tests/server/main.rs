@@ -22,6 +22,7 @@ mod load;
 mod locked_store;
 mod logs;
 mod operations;
+mod pages;
 mod request_forms;
 mod sessions;
 #[expect(dead_code, unused_imports, reason = "each test program uses a part of it")]
@@ -35,3 +36,4 @@ mod traces;
 mod trust;
 mod unanswered;
 mod upgrade;
+mod watch;

@@ -66,7 +66,7 @@ fn pages_streams_and_sockets_give_the_same_bytes() {
     server.until(&session, "turnCompleted");
     server.post(&format!("/v1/sessions/{session}/stop"), &json!({}));
     server.until(&session, "sessionEnded");
-    for profile in ["full", "core"] {
+    for profile in ["full", "lean", "core"] {
         let path = format!("/v1/sessions/{session}/events?profile={profile}");
         let whole = server.ask("GET", &format!("{path}&limit=10000"), None).text;
         let whole = &whole[whole.find('[').expect("a list")..];

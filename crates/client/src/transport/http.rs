@@ -171,7 +171,7 @@ impl Shared {
         profile: Profile,
     ) -> Result<Connection, AgentError> {
         let of = encode(session.as_str());
-        let query = format!("after={after}&profile={}", profile_name(profile));
+        let query = format!("after={after}&profile={}", profile.as_str());
         let mut has_stalled = false;
         loop {
             let server = self.location.server()?;
@@ -219,13 +219,6 @@ impl Shared {
             Streaming::Polling => 2,
         };
         self.streaming.fetch_max(number, Ordering::Relaxed);
-    }
-}
-
-fn profile_name(profile: Profile) -> &'static str {
-    match profile {
-        Profile::Core => "core",
-        Profile::Full => "full",
     }
 }
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use agentwire_protocol::reply::{Attached, DoneFrame, ErrorFrame};
 use agentwire_protocol::{
-    Call, Command, CommandFrame, ErrorCode, Event, Frame, GatewayError, Inquiry, InquiryFrame,
-    Json, NewSession, Profile, Resume, SessionId, SessionSummary, strict,
+    Call, Command, CommandFrame, ErrorCode, Frame, GatewayError, Inquiry, InquiryFrame, Json,
+    NewSession, Profile, Resume, SessionId, SessionSummary, strict,
 };
 use serde::Deserialize;
 
@@ -110,6 +110,14 @@ impl Unified {
             Inquiry::Label(session, change) => GatewayQuery::Label(session, change),
             Inquiry::Show(session) => GatewayQuery::Session(session),
             Inquiry::Requests(session) => GatewayQuery::Requests(session),
+            Inquiry::Watch { after } => {
+                out.send_json(&DoneFrame { id: &id, reply: Json::EMPTY });
+                return out.watch(after);
+            }
+            Inquiry::Unwatch => {
+                out.unwatch();
+                return out.send_json(&DoneFrame { id: &id, reply: Json::EMPTY });
+            }
             Inquiry::Detach(session) => {
                 self.profiles.remove(&session);
                 out.unfollow(&session);
@@ -206,15 +214,9 @@ impl Front for Unified {
         if let Some(watched) = self.watched.as_mut().filter(|watched| watched.session == *session) {
             watched.shown += 1;
         }
-        match self.profiles.get(session).copied().unwrap_or_default() {
-            Profile::Full => out.send(event),
-            Profile::Core => {
-                let shown =
-                    Event::from_json(event).ok().and_then(|event| Profile::Core.show(event));
-                if let Some(event) = shown {
-                    out.send_json(&event);
-                }
-            }
+        let profile = self.profiles.get(session).copied().unwrap_or_default();
+        if let Some(shown) = profile.show_line(event) {
+            out.send(shown.into_owned());
         }
     }
 
@@ -226,6 +228,14 @@ impl Front for Unified {
         if let Some(watched) = self.watched.as_mut().filter(|watched| watched.session == *session) {
             watched.shown = last;
         }
+    }
+
+    fn on_change(&mut self, change: &str, out: &mut Outbox) {
+        out.send(format!(r#"{{"watch":{change}}}"#));
+    }
+
+    fn on_watch_lost(&mut self, error: GatewayError, out: &mut Outbox) {
+        out.send_json(&ErrorFrame { id: &None, error: &error });
     }
 
     fn on_lost(&mut self, session: &SessionId, mut error: GatewayError, out: &mut Outbox) {

@@ -155,6 +155,8 @@ impl Client {
             Effect::Call(call, ask) => format!("gateway< {} {}", call.0, asked(&ask)),
             Effect::Follow(session, after) => format!("gateway< follow {session} after {after}"),
             Effect::Await(session, after) => format!("gateway< await {session} after {after}"),
+            Effect::Watch(after) => format!("gateway< watch {after:?}"),
+            Effect::Unwatch => "gateway< unwatch".to_owned(),
             Effect::Unfollow(session) => format!("gateway< leave {session}"),
             Effect::Finish(session) => format!("gateway< finish {session}"),
             Effect::Close(code) => match self.farewell() {

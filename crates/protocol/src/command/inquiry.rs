@@ -23,6 +23,13 @@ pub enum Inquiry {
     Requests(Option<SessionId>),
     /// Stop showing events of that session.
     Detach(SessionId),
+    /// Show the sessions and open requests of all, and then changes.
+    Watch {
+        /// The cursor of the last change that the client has.
+        after: Option<String>,
+    },
+    /// Show no more changes.
+    Unwatch,
 }
 
 impl Inquiry {
@@ -34,6 +41,8 @@ impl Inquiry {
             Self::Show(_) => "show",
             Self::Requests(_) => "requests",
             Self::Detach(_) => "detach",
+            Self::Watch { .. } => "watch",
+            Self::Unwatch => "unwatch",
         }
     }
 }
@@ -54,6 +63,14 @@ pub enum Frame {
     Command(CommandFrame),
     /// An inquiry to the gateway.
     Inquiry(InquiryFrame),
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WatchFields {
+    /// The `cursor` of the last change that the client has; without it, everything is shown.
+    #[serde(default)]
+    after: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -78,7 +95,10 @@ impl Frame {
         let mut fields = fields(text)?;
         let name = fields.get("command").and_then(|name| name.read::<String>().ok());
         let name = name.unwrap_or_default();
-        if !matches!(name.as_str(), "list" | "show" | "requests" | "label" | "detach") {
+        if !matches!(
+            name.as_str(),
+            "list" | "show" | "requests" | "label" | "detach" | "watch" | "unwatch"
+        ) {
             return CommandFrame::of(fields).map(Self::Command);
         }
         let id = fields.remove("id");
@@ -98,6 +118,9 @@ fn inquiry(name: &str, fields: &Json<'static>) -> Result<Inquiry, GatewayError> 
             Inquiry::Label(session_id, LabelChange { title, pinned, tags }.checked()?)
         }
         "requests" => Inquiry::Requests(read::<RequestsFields>(fields)?.session_id),
+        "watch" => Inquiry::Watch { after: read::<WatchFields>(fields)?.after },
+        // What ends something is never refused for its form.
+        "unwatch" => Inquiry::Unwatch,
         "show" => Inquiry::Show(read::<SessionFields>(fields)?.session_id),
         _ => Inquiry::Detach(read::<SessionFields>(fields)?.session_id),
     })

@@ -4,7 +4,7 @@
 
 use schemars::JsonSchema;
 
-use super::inquiry::{RequestsFields, SessionFields};
+use super::inquiry::{RequestsFields, SessionFields, WatchFields};
 use super::{
     AttachFields, Configure, InterruptFields, NoFields, Prompt, QueryFields, RewindFields,
     Settlement,
@@ -60,6 +60,10 @@ enum Named {
     Requests(RequestsFields),
     /// Stop showing events of that session.
     Detach(SessionFields),
+    /// Show all sessions and open requests, and then changes.
+    Watch(WatchFields),
+    /// Show no more changes.
+    Unwatch(NoFields),
 }
 
 #[derive(JsonSchema)]

@@ -46,6 +46,11 @@ impl InquiryFrame {
         let (fields, session) = match &self.inquiry {
             Inquiry::List(query) => (Json::of(query), None),
             Inquiry::Label(session, change) => (Json::of(change), Some(session)),
+            Inquiry::Watch { after } => {
+                let fields = after.as_ref().map(|after| ("after", json!(after)));
+                (Json::of(&fields.into_iter().collect::<BTreeMap<_, _>>()), None)
+            }
+            Inquiry::Unwatch => (Json::EMPTY, None),
             Inquiry::Show(session) | Inquiry::Detach(session) => (Json::EMPTY, Some(session)),
             Inquiry::Requests(session) => (Json::EMPTY, session.as_ref()),
         };
@@ -138,6 +143,9 @@ mod tests {
             Inquiry::Requests(None),
             Inquiry::Requests(Some(session.clone())),
             Inquiry::Detach(session),
+            Inquiry::Watch { after: None },
+            Inquiry::Watch { after: Some("c.7".to_owned()) },
+            Inquiry::Unwatch,
         ] {
             let frame = InquiryFrame { id: Some(Json::trusted("7")), inquiry };
             assert_eq!(Frame::from_json(frame.to_json().get()), Ok(Frame::Inquiry(frame)));

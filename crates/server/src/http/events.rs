@@ -4,7 +4,7 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use agentwire_protocol::{GatewayError, Json, Profile, Resume, SessionId, SessionState};
+use agentwire_protocol::{ErrorCode, GatewayError, Json, Profile, Resume, SessionId, SessionState};
 use agentwire_sessions::blocking::blocking_if_long;
 use agentwire_sessions::hub::Events;
 use agentwire_sessions::store::Batch;
@@ -21,9 +21,9 @@ use tokio::time::{Instant, Interval};
 use super::body::{PathParam, json_text, query};
 use super::metrics::Wire;
 use super::problem::Problem;
-use super::rest::{HttpResult, page_size, session_id};
+use super::rest::{HttpResult, clamped, page_size, session_id};
 use super::{App, metrics};
-use crate::event_pages::{self, FilledPage, PageBuilder, in_profile};
+use crate::event_pages::{self, Before, FilledPage, PageBuilder, in_profile};
 use crate::read_budget::ReadShares;
 use crate::tokens::Caller;
 
@@ -44,10 +44,11 @@ const RETRY: &str = "retry: 1000\n\n";
 struct EventsQuery {
     #[serde(default)]
     after: Option<u64>,
+    before: Option<u64>,
     limit: Option<String>,
     #[serde(default)]
     profile: Profile,
-    wait: Option<u64>,
+    wait: Option<String>,
 }
 
 /// `GET /v1/sessions/{id}/events`
@@ -71,9 +72,17 @@ pub(super) async fn events(
         return event_stream(app, caller, &id, &wanted, after).await;
     }
     let limit = page_size(wanted.limit.as_deref(), PAGE, PAGE_LIMIT)?;
-    let wait = wanted.wait.unwrap_or(0).min(WAIT_LIMIT);
-    let wait = Duration::from_secs(wait);
-    let (text, resume) = page(&app, &id, after, (limit, wanted.profile), wait).await?;
+    let wait = wanted.wait.as_deref().map(|wait| clamped("wait", wait, (0, WAIT_LIMIT)));
+    let wait = Duration::from_secs(wait.transpose()?.unwrap_or(0));
+    let filled = match wanted.before {
+        Some(before) => {
+            let wanted_events = Before { before, after, limit };
+            event_pages::read_before(app.hub(), &id, wanted_events, PAGE_START, wanted.profile)
+                .await?
+        }
+        None => page(&app, &id, after, (limit, wanted.profile), wait).await?,
+    };
+    let (text, resume) = page_text(filled);
     let mut response = json_text(StatusCode::OK, text);
     add_resume_header(&mut response, resume);
     Ok(response)
@@ -93,30 +102,77 @@ pub(super) fn add_resume_header(response: &mut Response, resume: Resume) {
     }
 }
 
-/// A page, and whether the client can continue with it without a gap.
+/// What comes before the events of a page.
+const PAGE_START: &str = r#"{"events":["#;
+
 async fn page(
     app: &App,
     id: &SessionId,
     after: u64,
     (limit, profile): (usize, Profile),
     wait: Duration,
-) -> Result<(Bytes, Resume), GatewayError> {
+) -> Result<FilledPage, GatewayError> {
     let patience = async {
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
             () = app.stopping.cancelled() => {}
         }
     };
-    let page = PageBuilder::new(app.hub(), r#"{"events":["#, limit);
-    let FilledPage { page, next, last, is_ended, resume } =
-        event_pages::read(app.hub(), id, after, page, profile, patience).await?;
+    let page = PageBuilder::new(app.hub(), PAGE_START, limit);
+    event_pages::read(app.hub(), id, after, page, profile, patience).await
+}
+
+/// The text of a page, and whether the client can continue with it without a gap.
+fn page_text(filled: FilledPage) -> (Bytes, Resume) {
+    let FilledPage { page, next, previous, last, is_ended, resume } = filled;
     let (mut text, shares) = page.into_parts();
     let resume_json = Json::of(&resume);
     text.push_str(&format!(
-        r#"],"next":{next},"last":{last},"ended":{is_ended},"resume":{}}}"#,
+        r#"],"next":{next},"last":{last},"ended":{is_ended},"resume":{}"#,
         resume_json.get()
     ));
-    Ok((shares.into_bytes(text), resume))
+    if let Some(previous) = previous {
+        text.push_str(&format!(r#","previous":{previous}"#));
+    }
+    text.push('}');
+    (shares.into_bytes(text), resume)
+}
+
+#[derive(Deserialize)]
+struct EventQuery {
+    #[serde(default)]
+    profile: Profile,
+}
+
+/// `GET /v1/sessions/{id}/events/{seq}`
+pub(super) async fn event(
+    State(app): State<App>,
+    PathParam((id, seq)): PathParam<(String, String)>,
+    uri: Uri,
+) -> HttpResult {
+    let id = session_id(&id)?;
+    let EventQuery { profile } = query(&uri)?;
+    let number = seq.parse().ok().filter(|seq| *seq > 0);
+    let found = match number {
+        Some(number) => event_pages::read_one(app.hub(), &id, number, profile).await?,
+        None => None,
+    };
+    match found {
+        Some(page) => {
+            let (text, shares) = page.into_parts();
+            Ok(json_text(StatusCode::OK, shares.into_bytes(text)))
+        }
+        None => {
+            app.hub().summary(&id).await?;
+            let message = match number {
+                Some(_) if profile == Profile::Core => {
+                    format!("session {id} has no event {seq} that the profile core shows")
+                }
+                Some(_) | None => format!("session {id} has no event {seq}"),
+            };
+            Err(GatewayError::new(ErrorCode::SessionNotFound, message).into())
+        }
+    }
 }
 
 async fn event_stream(
@@ -126,8 +182,8 @@ async fn event_stream(
     wanted: &EventsQuery,
     after: u64,
 ) -> HttpResult {
-    if wanted.limit.is_some() || wanted.wait.is_some() {
-        return Err(Problem::invalid("limit and wait are for pages, not for a stream"));
+    if wanted.limit.is_some() || wanted.wait.is_some() || wanted.before.is_some() {
+        return Err(Problem::invalid("before, limit and wait are for pages, not for a stream"));
     }
     let summary = app.hub().summary(id).await?;
     let (resume, after) = Resume::of(after, summary.last_seq);

@@ -1,5 +1,6 @@
 //! The inbox: the open requests of all sessions, and the answers to them.
 
+use agentwire_protocol::command::Behavior;
 use agentwire_protocol::{Command, ErrorCode, Fields, GatewayError, Json, Settlement};
 use agentwire_sessions::blocking::blocking_if_long;
 use axum::body::Body;
@@ -7,6 +8,7 @@ use axum::extract::{Extension, State};
 use http::{StatusCode, Uri};
 use serde::Deserialize;
 
+use super::auth::UntypedBody;
 use super::body::{LARGE, PathParam, ReadBody, json, query, read, text};
 use super::problem::Problem;
 use super::rest::{HttpResult, answered, send_command, session_id};
@@ -49,12 +51,20 @@ pub(super) async fn show(
 pub(super) async fn settle(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
+    untyped: Option<Extension<UntypedBody>>,
     PathParam((id, request)): PathParam<(String, String)>,
     body: Body,
 ) -> HttpResult {
     authorization::need(&caller, Scope::Approve)?;
     let ReadBody { value: text, share } = text(&app, body, LARGE).await?;
-    let settlement = blocking_if_long(text.len(), || settlement(&text, &request))?;
+    let settlement = blocking_if_long(text.len(), || settlement(&text, &request));
+    if untyped.is_some() {
+        let denies = |it: &Settlement| it.behavior == Some(Behavior::Deny);
+        if !text.is_empty() && !settlement.as_ref().is_ok_and(denies) {
+            return Err(Problem::unsupported_type());
+        }
+    }
+    let settlement = settlement?;
     drop(text);
     let settle = Command::Settle(settlement);
     answered(send_command(&app, &caller, &session_id(&id)?, settle, share).await)

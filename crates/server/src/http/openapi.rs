@@ -5,9 +5,9 @@ mod schemas;
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-use agentwire_protocol::Event;
 use agentwire_protocol::command::CommandShape;
 use agentwire_protocol::reply::{Replies, ReplyFrame};
+use agentwire_protocol::{Event, WatchChange};
 use axum::extract::State;
 use axum::response::{Html, IntoResponse as _};
 use http::StatusCode;
@@ -50,6 +50,9 @@ struct EventPage {
     events: Vec<Event<'static>>,
     /// The value of `after` for the next page.
     next: u64,
+    /// The value of `before` for the page before this one, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    previous: Option<u64>,
     /// The number of the last event in the log.
     last: u64,
     /// The session has ended and no more events will come.
@@ -159,6 +162,7 @@ fn describe(route: &Route, operation: &Operation, schemas: &mut Schemas) -> Valu
     let path = in_path.map(|name| {
         let schema = match name {
             "id" => json!({ "type": "string", "format": "uuid" }),
+            "seq" => json!({ "type": "integer", "minimum": 1 }),
             _ => json!({ "type": "string" }),
         };
         json!({ "name": name, "in": "path", "required": true, "schema": schema })
@@ -226,9 +230,8 @@ fn schema(parameter: &Parameter) -> Value {
             "string" => ("minLength", "maxLength"),
             _ => ("minimum", "maximum"),
         };
-        let from = if parameter.is_clamped { 0 } else { from };
-        schema.insert(least.to_owned(), json!(from));
         if !parameter.is_clamped {
+            schema.insert(least.to_owned(), json!(from));
             schema.insert(most.to_owned(), json!(to));
         }
     }
@@ -262,6 +265,10 @@ fn response_content(operation: &Operation, schemas: &mut Schemas) -> Value {
                 "text/event-stream": { "schema": { "type": "string" } },
             })
         }
+        ResponseKind::Changes => json!({
+            "application/json": { "schema": schemas.output_schema(of::<WatchChange>) },
+            "text/event-stream": { "schema": { "type": "string" } },
+        }),
         ResponseKind::Text(kind) => json!({ *kind: { "schema": { "type": "string" } } }),
         ResponseKind::Socket | ResponseKind::Unified => {
             return json!({ "description": "The connection is open" });

@@ -141,12 +141,19 @@ pub(super) async fn list(State(app): State<App>, uri: Uri) -> HttpResult {
     Ok(json(StatusCode::OK, &listed))
 }
 
-/// The page size. Any number is clamped to `1..=most`, however large it is.
+/// The page size. Any number is clamped to `1..=most`.
 pub(super) fn page_size(wanted: Option<&str>, usual: usize, most: usize) -> Result<usize, Problem> {
-    let Some(wanted) = wanted else { return Ok(usual) };
-    match wanted.is_empty() || !wanted.bytes().all(|byte| byte.is_ascii_digit()) {
-        true => Err(Problem::invalid("limit must be a number")),
-        false => Ok(wanted.parse().unwrap_or(usize::MAX).clamp(1, most)),
+    let found = wanted.map(|wanted| clamped("limit", wanted, (1, most as u64))).transpose()?;
+    Ok(found.and_then(|found| usize::try_from(found).ok()).unwrap_or(usual))
+}
+
+/// A whole number of a query, clamped to its range, however far outside it is.
+pub(super) fn clamped(name: &str, text: &str, (least, most): (u64, u64)) -> Result<u64, Problem> {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    match digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        true => Err(Problem::invalid(format!("{name} must be a number"))),
+        false if digits.len() < text.len() => Ok(least),
+        false => Ok(text.parse().unwrap_or(u64::MAX).clamp(least, most)),
     }
 }
 

@@ -5,8 +5,8 @@ use agentwire_protocol::reply::{
     InterruptResult, Nothing, OpenRequest, PromptResult, RequestList, SessionDetails, SessionList,
 };
 use agentwire_protocol::{
-    AgentType, Json, NewSession, Prompt, SessionChange, SessionRequest, SessionSort, SessionState,
-    SessionSummary,
+    AgentType, Event, Json, NewSession, Prompt, SessionChange, SessionRequest, SessionSort,
+    SessionState, SessionSummary,
 };
 use axum::Router;
 use axum::routing::{MethodRouter, get, post};
@@ -14,7 +14,7 @@ use http::Method;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::problem::Problem;
-use super::{App, auth, board, events, inbox, metrics, openapi, rest, socket, web_page};
+use super::{App, auth, board, events, inbox, metrics, openapi, rest, socket, watch, web_page};
 use crate::tokens::Scope;
 
 pub(super) struct Route {
@@ -63,6 +63,8 @@ pub(super) enum ResponseKind {
     Json(SchemaFn),
     /// A page of events, or a stream.
     Events,
+    /// A stream of changes of all sessions.
+    Changes,
     Text(&'static str),
     Socket,
     /// A WebSocket of the unified protocol.
@@ -121,8 +123,11 @@ const fn word(
 }
 
 const MOST: u64 = u64::MAX;
-const PROFILE: Parameter =
-    word("profile", "core shows only the specification's twelve event types", &["core", "full"]);
+const PROFILE: Parameter = word(
+    "profile",
+    "full shows everything, lean leaves native out, core shows only the specification's twelve event types",
+    &["core", "lean", "full"],
+);
 const AFTER: Parameter =
     number("after", "the number of the last event that the client has", 0, MOST);
 const KEY: Parameter = Parameter {
@@ -259,6 +264,7 @@ pub(super) const ROUTES: &[Route] = &[
         operations: &[Operation {
             query: &[
                 AFTER,
+                number("before", "a page of the newest events before this number", 0, MOST),
                 amount("limit", "page size", 1, 10_000),
                 amount("wait", "how many seconds a page waits for its first event", 0, 60),
                 PROFILE,
@@ -281,6 +287,15 @@ pub(super) const ROUTES: &[Route] = &[
         }],
     },
     Route {
+        path: "/v1/sessions/{id}/events/{seq}",
+        methods: || get(events::event),
+        operations: &[Operation {
+            query: &[PROFILE],
+            response: ResponseKind::Json(of::<Event<'static>>),
+            ..operation("get", "getEvent", Some(Scope::Watch), "Read one event")
+        }],
+    },
+    Route {
         path: "/v1/sessions/{id}/ws",
         methods: || get(socket::unified),
         operations: &[Operation {
@@ -289,6 +304,38 @@ pub(super) const ROUTES: &[Route] = &[
             response: ResponseKind::Unified,
             response_headers: &[RESUME],
             ..operation("get", "openSession", Some(Scope::Watch), "WebSocket: events and commands")
+        }],
+    },
+    Route {
+        path: "/v1/ws",
+        methods: || get(socket::all),
+        operations: &[Operation {
+            status: 101,
+            response: ResponseKind::Unified,
+            ..operation(
+                "get",
+                "openGateway",
+                Some(Scope::Watch),
+                "WebSocket: events of many sessions, commands, and changes of all sessions",
+            )
+        }],
+    },
+    Route {
+        path: "/v1/watch",
+        methods: || get(watch::watch),
+        operations: &[Operation {
+            query: &[
+                word("after", "the cursor of the last message that the client has", &[]),
+                amount("wait", "how many seconds a single message waits for a change", 0, 60),
+            ],
+            headers: &[word("Last-Event-ID", "the same as after; takes precedence over it", &[])],
+            response: ResponseKind::Changes,
+            ..operation(
+                "get",
+                "watchSessions",
+                Some(Scope::Watch),
+                "All sessions and open requests, then changes: one message, or a stream with Accept: text/event-stream",
+            )
         }],
     },
     Route {
@@ -544,6 +591,12 @@ pub(super) fn is_socket(path: &str) -> bool {
     let mut operations = ROUTES.iter().filter(is_at).flat_map(|route| route.operations);
     operations
         .any(|operation| matches!(operation.response, ResponseKind::Socket | ResponseKind::Unified))
+}
+
+/// Whether the request answers a request of an agent: a denial is never refused for its form.
+pub(super) fn is_settlement(method: &Method, path: &str) -> bool {
+    let mut parts = path.split('/').rev();
+    *method == Method::POST && parts.nth(1) == Some("requests")
 }
 
 pub(super) fn main(app: App) -> Router {

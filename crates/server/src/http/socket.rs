@@ -75,6 +75,17 @@ pub(super) async fn unified(
     Ok(response)
 }
 
+/// `GET /v1/ws`
+pub(super) async fn all(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Extension(budget): Extension<WebSocketBudget>,
+    upgrade: Upgrade,
+) -> HttpResult {
+    let front = Unified::default();
+    Ok(serve_front(app, caller, Wire::Unified, front, (upgraded(upgrade)?, budget)))
+}
+
 /// `GET /rpc`
 pub(super) async fn rpc(
     State(app): State<App>,

@@ -34,6 +34,21 @@ impl Hub {
     }
 }
 
+impl Hub {
+    /// The event after which to start, in order to read the newest events before `before`: at most `count`
+    /// of them, and not many more than `bytes` bytes.
+    pub async fn start_before(
+        &self,
+        id: &SessionId,
+        before: u64,
+        count: u64,
+        bytes: u64,
+    ) -> Result<u64, GatewayError> {
+        let id = id.clone();
+        self.read_store(move |store| store.start_before(&id, before, count, bytes)).await
+    }
+}
+
 impl Events {
     /// The number of the last event returned.
     pub fn position(&self) -> u64 {

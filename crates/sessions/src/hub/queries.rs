@@ -112,6 +112,7 @@ impl Hub {
             let message = format!("there is no session {id}; list sessions with `agentwire ls`");
             return Err(GatewayError::new(ErrorCode::SessionNotFound, message));
         }
+        self.mark_changed(id);
         self.summary(id).await
     }
 

@@ -10,6 +10,7 @@ use std::{iter, mem};
 use agentwire_protocol::{SessionId, SessionState};
 use tokio::sync::{oneshot, watch};
 
+use super::changes::Changes;
 use super::live::{Live, Tails};
 use super::resume_watch::ResumeWatch;
 use super::store_access::StorePermits;
@@ -45,6 +46,7 @@ pub(super) struct Shared {
     /// How many sessions became live here so far.
     opened: watch::Sender<u64>,
     pub(super) resume_watch: ResumeWatch,
+    pub(super) changes: Changes,
     pub(super) store_permits: StorePermits,
     pub(super) budget: Budget,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -122,6 +124,7 @@ impl Shared {
             ended: watch::Sender::new(false),
             opened: watch::Sender::new(0),
             resume_watch: ResumeWatch::default(),
+            changes: Changes::default(),
             store_permits: StorePermits::default(),
             budget,
             thread: Mutex::default(),
@@ -195,7 +198,7 @@ impl Shared {
                 let count = pending.append.batch.as_ref().map_or(0, |batch| batch.count);
                 self.metrics.commit_events.observe(count);
                 self.leave(&pending);
-                pending.publish(&mut lock(&self.tails));
+                pending.publish(&mut lock(&self.tails), &self.changes);
                 None
             }
         }
@@ -340,7 +343,7 @@ impl Shared {
             Ok(()) => {
                 for pending in group {
                     self.leave(&pending);
-                    pending.publish(&mut lock(&self.tails));
+                    pending.publish(&mut lock(&self.tails), &self.changes);
                 }
                 Ok(())
             }
@@ -373,7 +376,7 @@ impl PendingAppend {
         i64::try_from(bytes).unwrap_or(i64::MAX)
     }
 
-    fn publish(self, tails: &mut Tails) {
+    fn publish(self, tails: &mut Tails, changes: &Changes) {
         let state = self.append.record.summary.state;
         let Self { live, append, notify: AppendNotify { on_result, done } } = self;
         tails.publish(&live, append.batch, state == SessionState::Ended, || {
@@ -382,6 +385,7 @@ impl PendingAppend {
             let _ = done.send(Ok(()));
             on_result(Ok(()));
         });
+        changes.mark(&live.session);
         if state == SessionState::Idle {
             tails.idle(&live);
         }

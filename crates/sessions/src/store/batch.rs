@@ -54,3 +54,25 @@ impl Batch {
         )))
     }
 }
+
+/// Where to start reading for the newest events before `before`. `rows` has the first number and the size of
+/// each batch that starts before it, the newest first.
+pub(super) fn start_before(
+    rows: impl IntoIterator<Item = (u64, u64)>,
+    before: u64,
+    count: u64,
+    bytes: u64,
+) -> u64 {
+    let least = before.saturating_sub(count.saturating_add(1));
+    let mut total = 0_u64;
+    for (first, size) in rows {
+        total = total.saturating_add(size);
+        if first <= least.saturating_add(1) {
+            break;
+        }
+        if total >= bytes {
+            return first - 1;
+        }
+    }
+    least
+}

@@ -77,6 +77,21 @@ impl Store for Memory {
         Ok(wanted.cloned().collect())
     }
 
+    fn start_before(
+        &self,
+        session: &SessionId,
+        before: u64,
+        count: u64,
+        bytes: u64,
+    ) -> Result<u64, StoreError> {
+        let contents = self.contents();
+        let batches = contents.session(session).map_or(&[][..], |session| &session.batches);
+        let end = batches.partition_point(|batch| batch.first < before);
+        let rows = batches.iter().take(end).rev();
+        let rows = rows.map(|batch| (batch.first, batch.lines.len() as u64));
+        Ok(super::batch::start_before(rows, before, count, bytes))
+    }
+
     fn session(&self, id: &SessionId) -> Result<Option<Record>, StoreError> {
         Ok(self.contents().session(id).map(|session| session.record.clone()))
     }

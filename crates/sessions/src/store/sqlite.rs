@@ -208,6 +208,18 @@ impl Store for Sqlite {
             .map_err(failed("read events"))
     }
 
+    fn start_before(
+        &self,
+        session: &SessionId,
+        before: u64,
+        count: u64,
+        bytes: u64,
+    ) -> Result<u64, StoreError> {
+        self.readers
+            .with(|connection| events::start_before(connection, session, before, count, bytes))
+            .map_err(failed("read events"))
+    }
+
     fn session(&self, id: &SessionId) -> Result<Option<Record>, StoreError> {
         self.readers
             .with(|connection| records::session(connection, id))

@@ -22,6 +22,8 @@ struct Wire {
     done: Vec<String>,
     /// Events that have not been checked for yet.
     events: Vec<Value>,
+    /// Changes of sessions.
+    changes: Vec<Value>,
 }
 
 fn validator(schema: &Value) -> Validator {
@@ -50,6 +52,7 @@ impl Wire {
             reply: validator(&reply),
             done: Vec::new(),
             events: Vec::new(),
+            changes: Vec::new(),
         }
     }
 
@@ -82,6 +85,11 @@ impl Wire {
     fn read(&mut self) -> Option<Value> {
         let line = self.program.line().expect("a line");
         let told: Value = serde_json::from_str(&line).expect("JSON");
+        if told.get("watch").is_some() {
+            check(&self.reply, "a change", &told);
+            self.changes.push(told);
+            return None;
+        }
         if told.get("type").is_none() {
             return Some(told);
         }
@@ -144,6 +152,11 @@ fn every_command_and_its_reply() {
     wire.ask("list", json!({ "live": true, "limit": 3 })).expect("a list");
     wire.ask("show", session.clone()).expect("the session");
     wire.ask("detach", session.clone()).expect("nothing");
+    wire.ask("watch", json!({})).expect("changes");
+    while !wire.changes.iter().any(|change| change["watch"]["ready"] == true) {
+        assert_eq!(wire.read(), None);
+    }
+    wire.ask("unwatch", json!({})).expect("no more changes");
     wire.ask("attach", with(json!({ "after": 2, "profile": "core" }))).expect("the session");
     let missing = wire.ask("show", json!({ "sessionId": "none" })).expect_err("there is none");
     assert_eq!(missing["code"], "sessionNotFound");

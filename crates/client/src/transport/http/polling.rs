@@ -9,8 +9,8 @@ use futures_util::stream;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::Shared;
 use super::http_client::{HttpRequest, encode, unexpected};
-use super::{Shared, profile_name};
 use crate::error::AgentError;
 use crate::event_lines::EventLines;
 use crate::transport::{Connection, Followed};
@@ -90,7 +90,7 @@ impl Pages {
             "/v1/sessions/{}/events?after={}&limit={limit}&wait={WAIT}&profile={}",
             encode(self.session.as_str()),
             self.position,
-            profile_name(self.profile)
+            self.profile.as_str()
         );
         let request = HttpRequest::get(&path, Duration::from_secs(WAIT) + GRACE);
         let answer = self.shared.client.call(&server, request).await;

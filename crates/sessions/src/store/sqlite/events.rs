@@ -8,9 +8,9 @@ use serde::de::IgnoredAny;
 use super::checksum::BatchRow;
 use super::error::sound;
 use super::{records, rows};
-use crate::store::Batch;
 use crate::store::codec::Codec;
 use crate::store::gap::{Gap, GapReason};
+use crate::store::{Batch, batch};
 
 /// If a session's record does not say how many events there are, a row that claims to be further away than
 /// this is not believed.
@@ -57,6 +57,25 @@ pub(super) fn next_size(
         size = size.saturating_add(sound(found.optional())?.flatten().unwrap_or(0));
     }
     Ok(size)
+}
+
+/// Where to start reading for the newest events before `before`, by the index and the sizes alone. A row that
+/// cannot be read ends the search; reading then starts after it.
+pub(super) fn start_before(
+    connection: &Connection,
+    session: &SessionId,
+    before: u64,
+    count: u64,
+    bytes: u64,
+) -> Result<u64, rusqlite::Error> {
+    let Some(number) = records::number(connection, session)? else { return Ok(0) };
+    let mut statement = connection.prepare_cached(
+        "SELECT first, size FROM batches INDEXED BY batches_in_order \
+         WHERE session = ?1 AND first < ?2 AND part = 0 ORDER BY first DESC",
+    )?;
+    let end = i64::try_from(before).unwrap_or(i64::MAX);
+    let rows = statement.query_map(params![number, end], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(batch::start_before(rows.map_while(Result::ok), before, count, bytes))
 }
 
 fn batches(
