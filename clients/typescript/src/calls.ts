@@ -34,6 +34,7 @@ const COMMANDS = {
   configure: { route: `PATCH ${SESSION}`, slow: true, frame: true },
   query: { route: `POST ${SESSION}/query`, slow: true, frame: true, field: "result" },
   rewind: { route: `POST ${SESSION}/rewind`, slow: true, frame: true },
+  label: { route: `PATCH ${SESSION}`, frame: true },
 } as const satisfies Record<Exclude<CommandName, Streaming>, CallSpec>;
 
 /** Calls that only a server has. */

@@ -9,6 +9,7 @@ import type { Transport, WatchUpdate } from "./transport.js";
 import type {
   AgentType, ListAgentsResponse, ListCommand, ServerStatus, SessionConfigInput, SessionDetails, SessionList, SessionRequest,
   SessionSummary, TokenUsage, TurnCompletedEvent,
+  LabelCommand,
 } from "./types.js";
 import { VERSION } from "./types.js";
 
@@ -231,6 +232,11 @@ export class Sessions {
       if (after === undefined) break;
     }
     return all;
+  }
+
+  /** Changes a session's title, pin or tags. */
+  async update(id: string, change: Omit<LabelCommand, "command" | "id" | "sessionId">, options: SignalOption = {}): Promise<void> {
+    await this.#client.send({ name: "label", fields: { ...change, sessionId: id } }, options.signal);
   }
 
   /** Stops a session if it runs, and deletes it. */

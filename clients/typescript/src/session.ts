@@ -9,6 +9,7 @@ import { PROFILE } from "./transport.js";
 import type {
   ConfigureCommand, Event, EventPage, InterruptResult, Profile, Prompt, PromptResult, RequestList, RequestRaisedEvent,
   SessionDetails, SessionState, SessionSummary, Settlement, TokenUsage,
+  LabelCommand,
 } from "./types.js";
 
 /** What a session needs of its client. @internal */
@@ -222,6 +223,11 @@ export class Session {
   /** Changes the model or the mode. */
   configure(change: Omit<ConfigureCommand, Frame>, options: SignalOption = {}): Promise<unknown> {
     return this.#send("configure", { ...change }, options);
+  }
+
+  /** Changes the title, the pin or the tags. */
+  async label(change: Omit<LabelCommand, Frame>, options: SignalOption = {}): Promise<void> {
+    await this.#send("label", { ...change }, options);
   }
 
   /** Asks the agent something, or controls it. */

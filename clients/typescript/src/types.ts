@@ -173,13 +173,17 @@ export interface Attached {
   nativeSessionId?: string;
   /** How many requests are waiting for an answer. */
   openRequests: number;
+  /** Whether it is pinned. */
+  pinned: boolean;
   /** Why it ended. */
   reason?: SessionEndReason;
   /** Whether events are missing. */
   resume: Resume;
   /** The current state. */
   state: SessionState;
-  /** The first words of the first prompt, or the title that the agent gave it. */
+  /** Its tags. */
+  tags: string[];
+  /** The title that a client gave it, else the agent's, else the first words of the first prompt. */
   title?: string;
   /** How many turns it has had. */
   turns: number;
@@ -203,19 +207,7 @@ export interface ChangedSession {
 }
 
 /** One line of a client: a command to a session, or an inquiry to the gateway. */
-export type CommandFrame = StartCommand | AttachCommand | PromptCommand | InterruptCommand | StopCommand | FinishCommand | SettleCommand | ConfigureCommand | QueryCommand | RewindCommand | ListCommand | ShowCommand | RequestsCommand | DetachCommand | WatchCommand | UnwatchCommand;
-
-/** Changes to a running session. Omitted fields stay as they are. */
-export interface Configure {
-  /** When to ask for approval. */
-  approvalMode?: ApprovalMode | null;
-  /** Limit on reasoning tokens per step; `null` restores the value that the session was started with. */
-  maxThinkingTokens?: number | null;
-  /** The model; `null` restores the one that the session was started with. */
-  model?: string | null;
-  /** The agent's own name for a permission mode; takes precedence over `approvalMode`. */
-  permissionMode?: string | null;
-}
+export type CommandFrame = StartCommand | AttachCommand | PromptCommand | InterruptCommand | StopCommand | FinishCommand | SettleCommand | ConfigureCommand | QueryCommand | RewindCommand | ListCommand | LabelCommand | ShowCommand | RequestsCommand | DetachCommand | WatchCommand | UnwatchCommand;
 
 /** Change the model or the mode. Omitted fields stay as they are. */
 export interface ConfigureCommand {
@@ -445,17 +437,45 @@ export interface InterruptResult {
   stillQueued: string[];
 }
 
-/** List sessions, newest first. */
+/** Change the title, the pin or the tags of a session. */
+export interface LabelCommand {
+  command: "label";
+  /** The client's id for the call, returned in the reply. */
+  id?: unknown;
+  /** Whether the session is pinned. */
+  pinned?: boolean | null;
+  /** The session. */
+  sessionId: SessionId;
+  /** All tags: at most 16 of at most 48 characters. */
+  tags?: string[] | null;
+  /** The title, at most 200 characters; `null` restores the one from the first prompt or the agent. */
+  title?: string | null;
+}
+
+/** List sessions. */
 export interface ListCommand {
-  /** The `next` of the previous page. */
-  after?: SessionId | null;
+  /** The `next` of the previous page. The other fields must be the same as for that page. */
+  after?: string | null;
+  /** Only sessions of this agent. */
+  agent?: AgentType | null;
   command: "list";
+  /** Only sessions that work in this directory or below it. */
+  directory?: string | null;
   /** The client's id for the call, returned in the reply. */
   id?: unknown;
   /** The maximum page size; 50 by default. A number outside the range is clamped to it. */
   limit?: number | null;
   /** Only sessions that have not ended. */
   live?: boolean;
+  /**
+   * Only sessions with all of these words in the title, the start of the first prompt, the directory or
+   * the tags.
+   */
+  q?: string | null;
+  /** The order. */
+  sort?: SessionSort | null;
+  /** Only sessions in this state. */
+  state?: SessionState | null;
 }
 
 /** An MCP server: a command to run, or a URL. */
@@ -781,6 +801,7 @@ export interface Replies {
   detach: Nothing;
   finish: Nothing;
   interrupt: InterruptResult;
+  label: SessionSummary;
   list: SessionList;
   prompt: PromptResult;
   /** The agent's reply. */
@@ -1068,6 +1089,27 @@ export interface ServerStatus {
 }
 
 /**
+ * A change of a session, as `PATCH` takes it: of its labels, of its model and mode, or of both. Omitted
+ * fields stay as they are.
+ */
+export interface SessionChange {
+  /** When to ask for approval. */
+  approvalMode?: ApprovalMode | null;
+  /** Limit on reasoning tokens per step; `null` restores the value that the session was started with. */
+  maxThinkingTokens?: number | null;
+  /** The model; `null` restores the one that the session was started with. */
+  model?: string | null;
+  /** The agent's own name for a permission mode; takes precedence over `approvalMode`. */
+  permissionMode?: string | null;
+  /** Whether the session is pinned. */
+  pinned?: boolean | null;
+  /** All tags: at most 16 of at most 48 characters. */
+  tags?: string[] | null;
+  /** The title, at most 200 characters; `null` restores the one from the first prompt or the agent. */
+  title?: string | null;
+}
+
+/**
  * The config of a session. The first nine fields are from the specification; the rest are options of the
  * NDJSON backend and agentwire's own.
  */
@@ -1249,11 +1291,15 @@ export interface SessionDetails {
   nativeSessionId?: string;
   /** How many requests are waiting for an answer. */
   openRequests: number;
+  /** Whether it is pinned. */
+  pinned: boolean;
   /** Why it ended. */
   reason?: SessionEndReason;
   /** The current state. */
   state: SessionState;
-  /** The first words of the first prompt, or the title that the agent gave it. */
+  /** Its tags. */
+  tags: string[];
+  /** The title that a client gave it, else the agent's, else the first words of the first prompt. */
   title?: string;
   /** How many turns it has had. */
   turns: number;
@@ -1300,8 +1346,8 @@ export type SessionId = string;
 /** A page of sessions. */
 export interface SessionList {
   /** The value of `after` for the next page, if there is one. */
-  next?: SessionId;
-  /** Newest first. */
+  next?: string;
+  /** In the order that was asked for. */
   sessions: SessionSummary[];
 }
 
@@ -1318,6 +1364,9 @@ export interface SessionRequest {
   /** The session to resume. */
   sessionId?: string | null;
 }
+
+/** The order of a list of sessions. */
+export type SessionSort = "activity" | "created" | "pinned";
 
 /** The session started. Always the first event. */
 export interface SessionStartedEvent {
@@ -1385,11 +1434,15 @@ export interface SessionSummary {
   nativeSessionId?: string;
   /** How many requests are waiting for an answer. */
   openRequests: number;
+  /** Whether it is pinned. */
+  pinned: boolean;
   /** Why it ended. */
   reason?: SessionEndReason;
   /** The current state. */
   state: SessionState;
-  /** The first words of the first prompt, or the title that the agent gave it. */
+  /** Its tags. */
+  tags: string[];
+  /** The title that a client gave it, else the agent's, else the first words of the first prompt. */
   title?: string;
   /** How many turns it has had. */
   turns: number;

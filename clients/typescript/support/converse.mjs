@@ -24,6 +24,11 @@ export async function converse({ AgentwireError, Watched }, client, config) {
   const { session } = answered;
   equal(session.state, "idle", "state");
 
+  await session.label({ title: "The answer", tags: ["one", "two"] });
+  await client.sessions.update(session.id, { pinned: true });
+  const { title, tags, pinned } = await session.refresh();
+  equal([title, tags, pinned], ["The answer", ["one", "two"], true], "labels");
+
   let text = "";
   for await (const part of session.text("/say turn {turns}")) text += part;
   equal(text.trim(), "turn 2", "text");
