@@ -12,10 +12,18 @@ use crate::child::run;
 
 const PYTHON_SDK: &str = "0.2.182";
 const TYPESCRIPT_SDK: &str = "0.3.325";
+const NODE_20: &str = "20.20.2";
+const NODE_22: &str = "22.23.3";
 const NODE_24: &str = "24.21.0";
+const DENO: &str = "2.9.6";
+const BUN: &str = "1.4.4";
 const CRAWLER: &str = "4.32.5";
 /// What makes declarations of the server's description, what checks them, and what Node has.
 const TYPES: [&str; 3] = ["openapi-typescript@7.13.0", "typescript@5.9.3", "@types/node@20.19.24"];
+
+/// What examines a package before it is published.
+const CHECKERS: [&str; 2] = ["publint@0.3.25", "@arethetypeswrong/cli@0.18.5"];
+const BUNDLER: &str = "0.28.2";
 
 /// Without a registry npm may wait for ever.
 const PATIENCE: Duration = Duration::from_secs(400);
@@ -178,18 +186,64 @@ async fn node_24() -> PathBuf {
         if told(Command::new("node").arg("--version")).is_ok_and(|version| major(&version) >= 24) {
             return Ok("node".into());
         }
-        let machine = match std::env::consts::ARCH {
-            "x86_64" => "x64",
-            "aarch64" => "arm64",
-            other => return Err(format!("needs a node 24 for {other}")),
-        };
-        let package = format!("node-linux-{machine}");
-        let pinned = format!("{package}@{NODE_24}");
-        let install = async |directory: &Path| npm(directory, &[&pinned]).await;
-        let directory = cached(&pinned, install).await?;
-        Ok(directory.join("node_modules").join(package).join("bin/node"))
+        let package = format!("node-linux-{}", machine()?);
+        program(&package, NODE_24, "bin/node").await
     };
     NODE.get_or_init(async || required(find().await)).await.clone()
+}
+
+/// What runs JavaScript.
+#[derive(Clone, Copy)]
+pub(crate) enum Runtime {
+    Node20,
+    Node22,
+    Deno,
+    Bun,
+}
+
+/// The program of that runtime, from a package that has nothing else.
+pub(crate) async fn runtime(runtime: Runtime) -> PathBuf {
+    let find = async || {
+        let machine = machine()?;
+        match runtime {
+            Runtime::Node20 => program(&format!("node-linux-{machine}"), NODE_20, "bin/node").await,
+            Runtime::Node22 => program(&format!("node-linux-{machine}"), NODE_22, "bin/node").await,
+            Runtime::Deno => program(&format!("@deno/linux-{machine}-glibc"), DENO, "deno").await,
+            Runtime::Bun => {
+                let machine = if machine == "arm64" { "aarch64" } else { machine };
+                program(&format!("@oven/bun-linux-{machine}"), BUN, "bin/bun").await
+            }
+        }
+    };
+    required(find().await)
+}
+
+/// What makes one file of a package.
+pub(crate) async fn bundler() -> PathBuf {
+    let find =
+        async || program(&format!("@esbuild/linux-{}", machine()?), BUNDLER, "bin/esbuild").await;
+    required(find().await)
+}
+
+/// The directory of what examines packages.
+pub(crate) async fn package_checkers() -> PathBuf {
+    required(find_node(&CHECKERS.join("-").replace(['@', '/'], "-"), &CHECKERS).await)
+}
+
+fn machine() -> Found<&'static str> {
+    match std::env::consts::ARCH {
+        "x86_64" => Ok("x64"),
+        "aarch64" => Ok("arm64"),
+        other => Err(format!("needs programs for {other}")),
+    }
+}
+
+/// A program in a package.
+async fn program(package: &str, version: &str, path: &str) -> Found<PathBuf> {
+    let pinned = format!("{package}@{version}");
+    let install = async |directory: &Path| npm(directory, &[&pinned]).await;
+    let directory = cached(&pinned.replace('/', "-"), install).await?;
+    Ok(directory.join("node_modules").join(package).join(path))
 }
 
 /// Of `v20.20.2` 20.

@@ -1,6 +1,6 @@
 //! Third-party programs drive agentwire: the official Agent SDKs use it as the `claude` program, a crawler
 //! tries everything in the server's OpenAPI description, and a TypeScript program is checked against the
-//! declarations generated from it.
+//! declarations generated from it. The TypeScript client runs in everything that it is for.
 //!
 //! Each test runs one scenario of `scenarios.py` or `scenarios.mjs`. The first test that needs the SDKs
 //! installs them (`install.rs`).
@@ -17,10 +17,13 @@ mod crawl;
 mod harness;
 mod install;
 mod recording;
+#[path = "../shared/scenarios/mod.rs"]
+mod scenarios;
 #[expect(dead_code, unused_imports, reason = "each test program uses a part of it")]
 #[path = "../shared/mod.rs"]
 mod shared;
 mod types;
+mod typescript_client;
 
 use crate::harness::{Agent, SdkHome};
 use crate::install::Sdk;

@@ -5,4 +5,4 @@ mod broken_connections;
 mod child;
 mod conversation;
 mod harness;
-mod proxy;
+mod scenarios;

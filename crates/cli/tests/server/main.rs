@@ -24,6 +24,8 @@ mod logs;
 mod operations;
 mod pages;
 mod request_forms;
+#[path = "../shared/scenarios/mod.rs"]
+mod scenarios;
 mod sessions;
 #[expect(dead_code, unused_imports, reason = "each test program uses a part of it")]
 #[path = "../shared/mod.rs"]

@@ -37,7 +37,7 @@ pub(crate) static REAL: Suite = Suite::new(
 
 pub(crate) static SDKS: Suite = Suite::new(
     "AGENTWIRE_TEST_SDKS",
-    "skipped the tests with the official SDKs (they need python3 with venv, node and npm, and download 300 MB)",
+    "skipped the tests with the official SDKs (they need python3 with venv, node and npm, and download 500 MB)",
 );
 
 /// Prints why a test is skipped. If the variable is set, the test fails: the machine has what it needs.

@@ -8,7 +8,7 @@ use agentwire_client::{
 };
 
 use crate::library::harness::{Gateway, SERVER_WAYS, Way, assert_whole, next, rest, until};
-use crate::library::proxy::{Obstacles, Proxy, Upgrades};
+use crate::scenarios::proxy::{Obstacles, Proxy, Upgrades};
 use crate::shared::PATIENCE;
 
 /// The server dies in the middle of a turn and restarts: readers continue where they were.
@@ -170,7 +170,7 @@ async fn what_does_not_get_through_is_left_for_what_does() {
         let mut gateway = Gateway::new();
         gateway.serve(&["--host", &proxy.address]);
         let transport = HttpTransport::new(gateway.server_at(&proxy.address));
-        proxy.lead(gateway.http(), obstacles);
+        proxy.lead(gateway.http(), obstacles.clone());
         let client = AgentClient::over(transport.clone());
         let session =
             client.create(gateway.request("/say one\n/bash true")).await.expect("a session");
