@@ -39,12 +39,12 @@ fn sessions_are_found_by_what_they_are_called() {
     change(&server, &second, &json!({ "tags": ["later"] }));
 
     let found = |query: &str| ids(&server.get(&format!("/v1/sessions?{query}")));
-    assert_eq!(found("q=FLAKY%20%C3%BCber"), [first.clone()]);
-    assert_eq!(found("q=urgent"), [first.clone()]);
-    assert_eq!(found("q=later&state=ended"), [second.clone()]);
+    assert_eq!(found("q=FLAKY%20%C3%BCber"), [first.as_str()]);
+    assert_eq!(found("q=urgent"), [first.as_str()]);
+    assert_eq!(found("q=later&state=ended"), [second.as_str()]);
     assert_eq!(found("q=flaky%20hello"), Vec::<String>::new());
-    assert_eq!(found("state=idle"), [first.clone()]);
-    assert_eq!(found("agent=demo&sort=pinned"), [first.clone(), second.clone()]);
+    assert_eq!(found("state=idle"), [first.as_str()]);
+    assert_eq!(found("agent=demo&sort=pinned"), [first.as_str(), second.as_str()]);
     assert_eq!(found("agent=codex"), Vec::<String>::new());
     let work = server.work().canonicalize().expect("a directory");
     let (work, above) = (work.display(), work.parent().expect("a directory").display());
@@ -88,7 +88,7 @@ fn pages_stay_stable_while_sessions_become_active() {
     assert_eq!(ids(&page), sessions[2..4]);
     assert_eq!(page["next"], Value::Null);
     let now = ids(&server.get("/v1/sessions"));
-    assert_eq!(now[..2], [sessions[4].clone(), sessions[0].clone()]);
+    assert_eq!(now[..2], [sessions[4].as_str(), sessions[0].as_str()]);
     assert_eq!(ids(&server.get("/v1/sessions?sort=created")), sessions);
     let page = server.get("/v1/sessions?sort=created&limit=3");
     let next = page["next"].as_str().expect("a further page");

@@ -1,5 +1,4 @@
 //! How a connection ends for clients that read slowly, or not at all.
-#![expect(clippy::expect_used, reason = "a test fails by panicking")]
 
 use agentwire_sessions::budget::Budget;
 use tokio::io::{AsyncReadExt as _, DuplexStream, duplex, empty};
@@ -14,7 +13,7 @@ const ON_THE_WAY: usize = 8 << 10;
 /// Serves the end of a connection to this client. Returns how many bytes it got.
 async fn got(client: impl FnOnce(DuplexStream) -> JoinHandle<usize>) -> usize {
     let (theirs, ours) = duplex(ON_THE_WAY);
-    let connection = Connection::lines(empty(), ours, Budget::new(1 << 20).work.clone());
+    let connection = Connection::lines(empty(), ours, Budget::new(1 << 20).work);
     connection.outgoing.push(&[b'x'; OUTPUT - 1]);
     let client = client(theirs);
     finish(connection, Farewell::default()).await;

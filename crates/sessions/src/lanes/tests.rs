@@ -1,13 +1,12 @@
 //! What one lane does to the others, and to those who use them.
-#![expect(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::sync::mpsc;
 
 use super::*;
 
 /// Waits as for a disk: with its thread.
-fn hold() -> (mpsc::Sender<()>, impl Future<Output = bool> + Send) {
-    let (release, held) = mpsc::channel();
+fn hold() -> (mpsc::SyncSender<()>, impl Future<Output = bool> + Send) {
+    let (release, held) = mpsc::sync_channel(1);
     (release, async move {
         held.recv().expect("it is released");
         is_lane()

@@ -148,6 +148,7 @@ fn restarts(store: &Sqlite) -> u32 {
 }
 
 #[test]
+#[expect(clippy::print_stderr, reason = "says why a test is skipped")]
 fn room_in_the_log_is_made_before_it_is_needed_and_is_not_read_as_events() {
     let (store, directory) = store();
     let disk = rustix::fs::statvfs(directory.path()).unwrap();
