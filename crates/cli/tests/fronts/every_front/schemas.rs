@@ -151,6 +151,8 @@ fn every_command_and_its_reply() {
     assert_eq!(refused["code"], "agentFailed");
     wire.ask("list", json!({ "live": true, "limit": 3 })).expect("a list");
     wire.ask("show", session.clone()).expect("the session");
+    let named = wire.ask("label", with(json!({ "title": "A name" }))).expect("the session");
+    assert_eq!(named["title"], "A name");
     wire.ask("detach", session.clone()).expect("nothing");
     wire.ask("watch", json!({})).expect("changes");
     while !wire.changes.iter().any(|change| change["watch"]["ready"] == true) {
