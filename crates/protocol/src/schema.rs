@@ -81,7 +81,9 @@ pub fn spread_command(frame: &mut Fields, definitions: &mut Fields, place: &str)
         if !matches!(&*command, "interrupt" | "stop" | "finish") {
             whole.insert("additionalProperties".to_owned(), false.into());
         }
-        if let ("list", Some(Value::Object(fields))) = (&*command, whole.get_mut("properties")) {
+        if let ("list" | "usage", Some(Value::Object(fields))) =
+            (&*command, whole.get_mut("properties"))
+        {
             fields.remove("sessionId");
         }
         definitions.insert(name, whole.into());

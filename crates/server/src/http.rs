@@ -12,6 +12,7 @@ mod listen_policy;
 mod metrics;
 mod openapi;
 mod problem;
+mod reports;
 mod rest;
 mod routes;
 mod server_full;
@@ -20,6 +21,8 @@ mod tls;
 mod unauthenticated;
 mod web_page;
 mod websocket_budget;
+
+pub(crate) use self::reports::PATIENCE as REPORT_PATIENCE;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

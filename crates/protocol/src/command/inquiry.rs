@@ -9,6 +9,7 @@ use crate::id::SessionId;
 use crate::json::Json;
 use crate::labels::{LabelChange, LabelFields};
 use crate::listing::ListQuery;
+use crate::report::{SearchQuery, UsageQuery};
 
 /// An inquiry to the gateway.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +22,10 @@ pub enum Inquiry {
     Show(SessionId),
     /// Open requests, `{"requests"}`: of one session, or of all.
     Requests(Option<SessionId>),
+    /// Usage over time.
+    Usage(UsageQuery),
+    /// Search in the texts of sessions.
+    Search(Box<SearchQuery>),
     /// Stop showing events of that session.
     Detach(SessionId),
 }
@@ -33,6 +38,8 @@ impl Inquiry {
             Self::Label(..) => "label",
             Self::Show(_) => "show",
             Self::Requests(_) => "requests",
+            Self::Usage(_) => "usage",
+            Self::Search(_) => "search",
             Self::Detach(_) => "detach",
         }
     }
@@ -78,7 +85,11 @@ impl Frame {
         let mut fields = fields(text)?;
         let name = fields.get("command").and_then(|name| name.read::<String>().ok());
         let name = name.unwrap_or_default();
-        if !matches!(name.as_str(), "list" | "show" | "requests" | "label" | "detach") {
+        let is_inquiry = matches!(
+            name.as_str(),
+            "list" | "show" | "requests" | "label" | "usage" | "search" | "detach"
+        );
+        if !is_inquiry {
             return CommandFrame::of(fields).map(Self::Command);
         }
         let id = fields.remove("id");
@@ -97,6 +108,8 @@ fn inquiry(name: &str, fields: &Json<'static>) -> Result<Inquiry, GatewayError> 
             let LabelFields { session_id, title, pinned, tags } = read(fields)?;
             Inquiry::Label(session_id, LabelChange { title, pinned, tags }.checked()?)
         }
+        "usage" => Inquiry::Usage(read(fields)?),
+        "search" => Inquiry::Search(Box::new(read(fields)?)),
         "requests" => Inquiry::Requests(read::<RequestsFields>(fields)?.session_id),
         "show" => Inquiry::Show(read::<SessionFields>(fields)?.session_id),
         _ => Inquiry::Detach(read::<SessionFields>(fields)?.session_id),

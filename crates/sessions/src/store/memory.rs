@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use agentwire_protocol::{LabelChange, Labels, SessionId, SessionState};
 
-use super::{Append, Batch, Filter, Record, Store, StoreError};
+use super::{Append, Batch, End, Filter, Record, Store, StoreError};
 
 #[derive(Debug, Default)]
 pub struct Memory {
@@ -88,6 +88,15 @@ impl Store for Memory {
             .take(filter.limit.unwrap_or(usize::MAX))
             .cloned()
             .collect())
+    }
+
+    fn ends(&self) -> Result<Vec<End>, StoreError> {
+        let end = |(order, session): (&u64, &Session)| End {
+            id: session.record.summary.id.clone(),
+            number: i64::try_from(*order).unwrap_or(i64::MAX),
+            last: session.last(),
+        };
+        Ok(self.contents().sessions.iter().map(end).collect())
     }
 
     fn label(&self, session: &SessionId) -> Result<Labels, StoreError> {

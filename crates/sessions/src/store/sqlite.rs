@@ -27,7 +27,7 @@ use self::error::failed;
 use self::readers::Readers;
 pub use self::scan::{Damage, ScanReport};
 use super::codec::Encoder;
-use super::{Append, Batch, Brief, Filter, Record, Store, StoreError};
+use super::{Append, Batch, Brief, End, Filter, Record, Store, StoreError};
 use crate::held_dir::HeldDir;
 use crate::owner;
 
@@ -231,6 +231,10 @@ impl Store for Sqlite {
             Brief::new(record, labels)
         };
         Ok(self.sessions(&Filter::default())?.into_iter().map(brief).collect())
+    }
+
+    fn ends(&self) -> Result<Vec<End>, StoreError> {
+        self.readers.with(labels::ends).map_err(failed("list sessions"))
     }
 
     fn label(&self, session: &SessionId) -> Result<Labels, StoreError> {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
 use agentwire_protocol::{LabelChange, Labels, SessionId};
-use agentwire_sessions::store::{Append, Batch, Filter, Record, Store, StoreError};
+use agentwire_sessions::store::{Append, Batch, End, Filter, Record, Store, StoreError};
 use tokio::sync::watch;
 
 pub(crate) struct Gate {
@@ -145,6 +145,10 @@ impl Store for Gate {
 
     fn sessions(&self, filter: &Filter) -> Result<Vec<Record>, StoreError> {
         self.inner.sessions(filter)
+    }
+
+    fn ends(&self) -> Result<Vec<End>, StoreError> {
+        self.inner.ends()
     }
 
     fn label(&self, session: &SessionId) -> Result<Labels, StoreError> {
