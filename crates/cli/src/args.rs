@@ -29,10 +29,11 @@ pub(crate) use self::run::{Attach, Format, Logs, Output, Run};
 pub(crate) use self::server::{Auth, Serve, Token, TokenVerb, Trust, TrustVerb};
 use self::server::{SERVE_HELP, TOKEN_HELP, TRUST_HELP};
 use self::verbs::{
-    AGENTS_HELP, DOCTOR_HELP, EXPORT_HELP, LS_HELP, NAME_HELP, PRUNE_HELP, SHOW_HELP, WAIT_HELP,
+    AGENTS_HELP, DOCTOR_HELP, EXPORT_HELP, LS_HELP, NAME_HELP, PRUNE_HELP, SEARCH_HELP, SHOW_HELP,
+    USAGE_HELP, WAIT_HELP,
 };
 pub(crate) use self::verbs::{
-    Agents, Doctor, Export, ExportFormat, Ls, Name, Prune, Show, Wait, WaitFor,
+    Agents, Doctor, Export, ExportFormat, Ls, Name, Prune, Search, Show, Usage, Wait, WaitFor,
 };
 
 /// One program between every coding agent and every client.
@@ -183,6 +184,12 @@ pub(crate) enum Verb {
     /// Set the title, the pin and the tags of a session
     #[command(after_long_help = NAME_HELP)]
     Name(Name),
+    /// Search in prompts, answers, thinking, commands and paths
+    #[command(after_long_help = SEARCH_HELP)]
+    Search(Search),
+    /// Show what agents have used: tokens, cost, turns, time
+    #[command(after_long_help = USAGE_HELP)]
+    Usage(Usage),
     /// Show a session: state, settings, usage, pending requests
     #[command(after_long_help = SHOW_HELP)]
     Show(Show),

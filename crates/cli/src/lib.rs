@@ -84,6 +84,8 @@ fn run(args: Args) -> Result<ExitCode, Failure> {
         Verb::DemoAgent(args) => commands::demo_agent::run(&args).map_err(Failure::from),
         Verb::Ls(args) => done(commands::ls::run(global, &args)),
         Verb::Name(args) => done(commands::name::run(global, &args)),
+        Verb::Search(args) => done(commands::search::run(global, &args)),
+        Verb::Usage(args) => done(commands::usage::run(global, &args)),
         Verb::Show(args) => done(commands::show::run(global, &args)),
         Verb::Export(args) => done(commands::export::run(global, &args)),
         Verb::Wait(args) => done(commands::wait::run(global, &args)),

@@ -4,11 +4,16 @@
 mod control;
 mod events;
 
+use std::time::Duration;
+
 use agentwire_client::{
     AgentClient, AgentError, OpenRequest, Request, SessionDetails, SessionFilter,
 };
 use agentwire_protocol::reply::SessionList;
-use agentwire_protocol::{Json, LabelChange, ListQuery, SessionId, SessionSummary};
+use agentwire_protocol::{
+    ErrorCode, GatewayError, Json, LabelChange, ListQuery, SearchQuery, SearchResult, SessionId,
+    SessionSummary, UsageQuery, UsageReport,
+};
 use agentwire_sessions::Hub;
 use agentwire_sessions::settings::StoreKind;
 use agentwire_sessions::store::Filter;
@@ -19,6 +24,9 @@ use crate::args::{At, Global};
 use crate::failure::Failure;
 use crate::remote::{self, Local};
 use crate::{engine, settings};
+
+/// How long the index may read new events before an answer: as long as it takes.
+const PATIENCE: Duration = Duration::from_secs(24 * 60 * 60);
 
 #[derive(Clone)]
 pub(crate) enum Source {
@@ -105,6 +113,31 @@ impl Source {
             Self::Here { hub, .. } => Ok(hub.page(query).await?),
             Self::There(client) => Ok(client.page(query).await?),
         }
+    }
+
+    pub(crate) async fn usage(&self, query: &UsageQuery) -> Result<UsageReport, Failure> {
+        match self {
+            Self::Here { hub, .. } => Ok(hub.usage(query, PATIENCE).await?),
+            Self::There(client) => Ok(client.usage(query.clone()).await?),
+        }
+    }
+
+    pub(crate) async fn search(&self, query: &SearchQuery) -> Result<SearchResult, Failure> {
+        match self {
+            Self::Here { hub, .. } => Ok(hub.search(query.clone(), PATIENCE).await?),
+            Self::There(client) => Ok(client.search(query.clone()).await?),
+        }
+    }
+
+    /// Makes the index again, from the whole log.
+    pub(crate) async fn rebuild_index(&self) -> Result<(), Failure> {
+        let Self::Here { hub, .. } = self else {
+            let message = "the index can be made again only on the machine of the server";
+            return Err(GatewayError::new(ErrorCode::Unsupported, message).into());
+        };
+        hub.clear_index().await?;
+        hub.search(SearchQuery::default(), PATIENCE).await?;
+        Ok(())
     }
 
     /// Changes what a session is called.

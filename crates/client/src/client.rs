@@ -8,8 +8,9 @@ use std::time::Duration;
 use agentwire_protocol::event::SessionEndReason;
 use agentwire_protocol::reply::{RequestList, SessionDetails, SessionList};
 use agentwire_protocol::{
-    AgentType, Command, ErrorCode, GatewayError, Json, LabelChange, ListQuery, Profile, SessionId,
-    SessionRequest, SessionSort, SessionState, SessionSummary,
+    AgentType, Command, ErrorCode, GatewayError, Json, LabelChange, ListQuery, Profile,
+    SearchQuery, SearchResult, SessionId, SessionRequest, SessionSort, SessionState,
+    SessionSummary, UsageQuery, UsageReport,
 };
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
@@ -238,6 +239,16 @@ impl AgentClient {
     /// Asks the gateway for the session's current summary and its configuration.
     pub async fn details(&self, id: &SessionId) -> Result<SessionDetails, AgentError> {
         self.call_and_parse(Call::Show(id.clone())).await
+    }
+
+    /// Reports the usage of turns that have ended.
+    pub async fn usage(&self, query: UsageQuery) -> Result<UsageReport, AgentError> {
+        self.call_and_parse(Call::Usage(query)).await
+    }
+
+    /// Searches in prompts, answers, thinking, calls and paths.
+    pub async fn search(&self, query: SearchQuery) -> Result<SearchResult, AgentError> {
+        self.call_and_parse(Call::Search(Box::new(query))).await
     }
 
     /// Changes the title, the pin or the tags of a session, whichever process runs it. Returns the session.

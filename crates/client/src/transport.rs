@@ -14,7 +14,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use agentwire_protocol::{
-    Command, Json, LabelChange, ListQuery, Profile, SessionId, SessionRequest,
+    Command, Json, LabelChange, ListQuery, Profile, SearchQuery, SessionId, SessionRequest,
+    UsageQuery,
 };
 use futures_core::Stream;
 
@@ -96,6 +97,10 @@ pub enum Call {
     List(Box<ListQuery>),
     /// Changes the labels of a session; the reply is the session.
     Label(SessionId, LabelChange),
+    /// Reports the usage of turns that have ended.
+    Usage(UsageQuery),
+    /// Searches in the texts of sessions.
+    Search(Box<SearchQuery>),
     /// Returns a session's summary and its configuration.
     Show(SessionId),
     /// Lists open requests, of one session or of all: `{"requests"}`.
@@ -111,6 +116,8 @@ impl Call {
             Self::Start { .. } => "start",
             Self::List(_) => "list",
             Self::Label(..) => "label",
+            Self::Usage(_) => "usage",
+            Self::Search(_) => "search",
             Self::Show(_) => "show",
             Self::Requests(_) => "requests",
             Self::Command(_, command) => command.name(),
@@ -121,7 +128,7 @@ impl Call {
     pub(crate) fn is_repeatable(&self) -> bool {
         match self {
             Self::Start { .. } | Self::List(_) | Self::Show(_) | Self::Requests(_) => true,
-            Self::Label(..) => true,
+            Self::Label(..) | Self::Usage(_) | Self::Search(_) => true,
             Self::Command(_, Command::Prompt(prompt)) => prompt.message_id.is_some(),
             Self::Command(_, Command::Stop) => true,
             Self::Command(..) => false,

@@ -4,8 +4,8 @@
 //! Like the rest of this crate it is pure; `server` has the pump that does the work.
 
 use agentwire_protocol::{
-    Call, Command, GatewayError, Json, LabelChange, ListQuery, NewSession, Resume, SessionId,
-    SessionSummary,
+    Call, Command, GatewayError, Json, LabelChange, ListQuery, NewSession, Resume, SearchQuery,
+    SessionId, SessionSummary, UsageQuery,
 };
 
 use crate::digest::dashed;
@@ -103,6 +103,8 @@ pub enum GatewayQuery {
     Label(SessionId, LabelChange),
     /// A session and its config.
     Session(SessionId),
+    Usage(UsageQuery),
+    Search(Box<SearchQuery>),
     /// Open requests, `{"requests"}`: of one session, or of all.
     Requests(Option<SessionId>),
 }

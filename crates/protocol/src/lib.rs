@@ -15,6 +15,7 @@ pub mod listing;
 pub mod native;
 pub mod profile;
 pub mod reply;
+pub mod report;
 pub mod schema;
 pub mod session;
 pub mod shell;
@@ -36,6 +37,9 @@ pub use listing::{ListQuery, SessionSort};
 pub use native::{Lines, Native, NativeLine, Stream};
 pub use profile::Profile;
 pub use reply::{OpenRequest, Resume, SessionDetails};
+pub use report::{
+    SearchHit, SearchQuery, SearchResult, UsageBin, UsageBy, UsageQuery, UsageReport, UsageRow,
+};
 pub use session::{
     AgentType, ApprovalMode, NewSession, SandboxMode, SessionConfig, SessionRequest,
 };

@@ -9,6 +9,7 @@ use crate::error::GatewayError;
 use crate::event::{Event, EventKind, RequestKind, RequestRaised};
 use crate::id::SessionId;
 use crate::json::Json;
+use crate::report::{SearchResult, UsageReport};
 use crate::session::SessionConfig;
 use crate::summary::SessionSummary;
 use crate::watch::WatchFrame;
@@ -268,6 +269,8 @@ pub struct Replies {
     show: SessionDetails,
     label: SessionSummary,
     requests: RequestList,
+    usage: UsageReport,
+    search: SearchResult,
     detach: Nothing,
     watch: Nothing,
     unwatch: Nothing,

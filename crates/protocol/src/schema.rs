@@ -81,7 +81,7 @@ pub fn spread_command(frame: &mut Fields, definitions: &mut Fields, place: &str)
         if !matches!(&*command, "interrupt" | "stop" | "finish" | "unwatch") {
             whole.insert("additionalProperties".to_owned(), false.into());
         }
-        if let ("list" | "watch" | "unwatch", Some(Value::Object(fields))) =
+        if let ("list" | "usage" | "watch" | "unwatch", Some(Value::Object(fields))) =
             (&*command, whole.get_mut("properties"))
         {
             fields.remove("sessionId");

@@ -257,5 +257,8 @@ fn the_inquiries_of_the_document_are_read() {
             other => panic!("{line}: {other:?}"),
         })
         .collect();
-    assert_eq!(names, ["list", "show", "requests", "label", "detach", "watch", "unwatch"]);
+    assert_eq!(
+        names,
+        ["list", "show", "requests", "label", "usage", "search", "detach", "watch", "unwatch"]
+    );
 }

@@ -12,6 +12,7 @@ mod listen_policy;
 mod metrics;
 mod openapi;
 mod problem;
+mod reports;
 mod rest;
 mod routes;
 mod server_full;
@@ -21,6 +22,8 @@ mod unauthenticated;
 mod watch;
 mod web_page;
 mod websocket_budget;
+
+pub(crate) use self::reports::PATIENCE as REPORT_PATIENCE;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

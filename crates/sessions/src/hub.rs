@@ -8,6 +8,7 @@ mod idempotency;
 mod open_requests;
 mod plan;
 mod queries;
+mod reports;
 mod start;
 
 use std::collections::HashMap;
@@ -30,6 +31,7 @@ pub use self::events::Events;
 use self::idempotency::Keys;
 pub use self::idempotency::{StartOutcome, message_of};
 use crate::budget::Budget;
+use crate::index::Index;
 use crate::lanes::Lanes;
 use crate::log::EventLog;
 use crate::metrics::Metrics;
@@ -62,6 +64,7 @@ struct Shared {
     settings: Arc<Settings>,
     pinned_dirs: Arc<own_dirs::PinnedDirs>,
     log: EventLog,
+    index: Index,
     owner: Option<Owner>,
     contain: Arc<Contain>,
     places: Arc<Semaphore>,
@@ -117,6 +120,10 @@ impl Hub {
         Ok(Self {
             shared: Arc::new(Shared {
                 log: EventLog::within(store, Budget::new(settings.in_flight())),
+                index: Index::new(match settings.store {
+                    StoreKind::Sqlite => Some(settings.data_dir.as_path()),
+                    StoreKind::Memory => None,
+                }),
                 places: Arc::new(Semaphore::new(settings.sessions())),
                 pinned_dirs: Arc::new(own_dirs::PinnedDirs::new(&settings)),
                 settings: Arc::new(settings),

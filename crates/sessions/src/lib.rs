@@ -10,6 +10,7 @@ pub mod budget;
 pub mod clock;
 pub mod held_dir;
 pub mod hub;
+pub mod index;
 mod lanes;
 pub mod log;
 pub mod managed_files;

@@ -74,6 +74,9 @@ pub trait Store: Send + Sync {
     /// One session, as far as lists are filtered and sorted by it.
     fn brief(&self, session: &SessionId) -> Result<Option<Brief>, StoreError>;
 
+    /// Every session's number in the store and its last event. In no particular order.
+    fn ends(&self) -> Result<Vec<End>, StoreError>;
+
     /// What people call a session.
     fn label(&self, session: &SessionId) -> Result<Labels, StoreError>;
 
@@ -117,6 +120,16 @@ pub trait Store: Send + Sync {
 
     /// Changes whenever another process may have added events; `None` if there can be no other.
     fn version(&self) -> Result<Option<u64>, StoreError>;
+}
+
+/// Where the log of a session ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct End {
+    pub id: SessionId,
+    /// A number that no other session gets, even if this one is deleted and its id is used again.
+    pub number: i64,
+    /// The number of the last event.
+    pub last: u64,
 }
 
 /// What one session adds in one transaction.

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use agentwire_protocol::{SessionId, SessionState};
 use agentwire_sessions::log::{EventLog, LogWriter};
-use agentwire_sessions::store::Batch;
 use agentwire_sessions::store::sqlite::Sqlite;
+use agentwire_sessions::store::{Batch, Store};
 
 use crate::events;
 use crate::report::{median, per_second, times};
@@ -67,7 +67,13 @@ fn repeated(size: usize, mut append: impl FnMut()) -> f64 {
 /// durable.
 async fn logged(sessions: u64, batch: &Batch) -> f64 {
     let directory = crate::directory();
-    let log = EventLog::new(Arc::new(Sqlite::open(directory.path()).expect("a store")));
+    let store = Arc::new(Sqlite::open(directory.path()).expect("a store"));
+    logged_in(store, sessions, batch).await
+}
+
+/// The same in this store.
+pub async fn logged_in(store: Arc<dyn Store>, sessions: u64, batch: &Batch) -> f64 {
+    let log = EventLog::new(store);
     let begun = Instant::now();
     let tasks = (0..sessions).map(|number| {
         let session = SessionId::from(format!("session-{number}"));

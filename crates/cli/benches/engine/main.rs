@@ -6,7 +6,7 @@
 //! interleaved rounds: a copy of the pipe, a relay that stores nothing, SQLite with one row per event, a
 //! file with `fdatasync`.
 //!
-//! `-- PART…` selects parts (flow latency append history start growth memory
+//! `-- PART…` selects parts (flow latency append history index start growth memory
 //! scale). `AGENTWIRE_BENCH_ROUNDS`
 //! sets the number of rounds (5). `AGENTWIRE_BENCH_DIR` sets where logs are written, which must be a real
 //! disk (default: the target directory).
@@ -29,6 +29,7 @@ mod flow;
 mod gateway;
 mod growth;
 mod history;
+mod index;
 mod latency;
 mod memory;
 mod report;
@@ -58,6 +59,7 @@ const PARTS: &[(&str, Part)] = &[
     ("latency", |rounds| Box::pin(latency::run(rounds))),
     ("append", |rounds| Box::pin(append::run(rounds))),
     ("history", |rounds| Box::pin(history::run(rounds))),
+    ("index", |rounds| Box::pin(index::run(rounds))),
     ("start", |rounds| Box::pin(start::run(rounds))),
     ("growth", |rounds| Box::pin(growth::run(rounds))),
     ("memory", |rounds| Box::pin(memory::run(rounds))),

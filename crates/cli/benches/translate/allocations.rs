@@ -2,6 +2,7 @@
 #![allow(
     clippy::allow_attributes,
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::print_stdout,
     clippy::indexing_slicing,
     unreachable_pub,

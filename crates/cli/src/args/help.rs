@@ -24,6 +24,8 @@ pub(crate) const GROUPS: [(&str, &[&str]); 4] = [
             "ls",
             "name",
             "show",
+            "search",
+            "usage",
             "logs",
             "export",
             "wait",

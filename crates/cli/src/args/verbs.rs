@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use agentwire_protocol::{AgentType, SessionSort, SessionState};
+use agentwire_protocol::{AgentType, SearchQuery, SessionSort, SessionState, UsageBin, UsageBy};
 use clap::ValueEnum;
 use jiff::Span;
 
@@ -64,6 +64,71 @@ const SORTS: &[Choice<SessionSort>] = &[
     ("created", SessionSort::Created, "The last started first"),
     ("pinned", SessionSort::Pinned, "Pinned sessions first, then the last active"),
 ];
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Usage {
+    /// What to tell apart
+    #[arg(long, value_parser = one_of(USAGE_BY))]
+    pub(crate) by: Option<UsageBy>,
+
+    /// A row for each hour or day, in UTC
+    #[arg(long, value_parser = one_of(BINS))]
+    pub(crate) bin: Option<UsageBin>,
+
+    /// Only turns that ended within this time, such as 12h, 7d or 8w [default: all]
+    #[arg(long, value_name = "AGE", value_parser = age)]
+    pub(crate) since: Option<Span>,
+
+    /// Print JSON: {"rows":[…],"complete":…}
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) at: At,
+}
+
+const USAGE_BY: &[Choice<UsageBy>] = &[
+    ("agent", UsageBy::Agent, "The agents"),
+    ("model", UsageBy::Model, "The models"),
+    ("session", UsageBy::Session, "The sessions"),
+    ("directory", UsageBy::Directory, "The working directories"),
+];
+
+const BINS: &[Choice<UsageBin>] = &[
+    ("hour", UsageBin::Hour, "A row for each hour"),
+    ("day", UsageBin::Day, "A row for each day"),
+];
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Search {
+    /// Words, all of which a text must have; `"two words"` must follow each other, `start*` stands for
+    /// all words that start so
+    #[arg(value_name = "WORD", required_unless_present = "rebuild")]
+    pub(crate) words: Vec<String>,
+
+    /// Only in this session (id, or a unique prefix of it)
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+
+    /// Only texts of events of this type
+    #[arg(long = "type", value_name = "TYPE", value_parser = SearchQuery::TYPES)]
+    pub(crate) kind: Option<String>,
+
+    /// Maximum number of texts
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 20, value_parser = any_size)]
+    pub(crate) limit: usize,
+
+    /// Make the index again from the log first (on this machine)
+    #[arg(long)]
+    pub(crate) rebuild: bool,
+
+    /// Print JSON: {"hits":[…],"next":…,"complete":…}
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) at: At,
+}
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Name {
@@ -238,6 +303,26 @@ Examples:
 A dot marks running sessions, which are listed first unless --sort says otherwise. A star marks pinned \
 sessions. COST is what the agent reports, if it does. \
 With AGENTWIRE_URL (and AGENTWIRE_TOKEN) it lists the sessions of that server.";
+
+pub(super) const USAGE_HELP: &str = "\
+Examples:
+  agentwire usage
+  agentwire usage --by model --since 7d
+  agentwire usage --bin day --by directory --json | jq '.rows[].costUsd'
+
+INPUT is new input: neither read from a cache nor written to it. COST is what agents report. COMPUTED is \
+by the prices in the settings ([prices.MODEL]), for turns whose model has one. WAITED is how long turns \
+waited for an answer to a permission or a question. On a terminal a plot shows the days.";
+
+pub(super) const SEARCH_HELP: &str = "\
+Examples:
+  agentwire search flaky parser
+  agentwire search '\"cargo test\"' --type toolStarted
+  agentwire search 'parse*' --session 3f2a --json | jq -r '.hits[].snippet'
+  agentwire search --rebuild
+
+Finds prompts, answers, thinking, and of calls the title, the tool, the command and the paths. The last \
+indexed text comes first. `3f2a:17` is event 17 of that session.";
 
 pub(super) const NAME_HELP: &str = "\
 Examples:

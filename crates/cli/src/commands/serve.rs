@@ -115,6 +115,7 @@ async fn serve(
     let hub = engine::hub(loaded).await?;
     let agent =
         named.or_else(|| engine::installed(hub.settings())).unwrap_or_else(engine::built_in);
+    hub.follow_index();
     let traces = traces(&hub);
     let (engine, contain) = (hub.settings().clone(), hub.containment().clone());
     let listening = listener.serve(Setup {

@@ -67,6 +67,56 @@ fn sessions_are_found_by_what_they_are_called() {
     assert_eq!(server.stop(), Some(0));
 }
 
+/// Usage and texts of all sessions, also of those that another process ran.
+#[test]
+fn usage_and_texts_of_all_sessions_are_found() {
+    let server = Server::start();
+    let first = done(&server, "/usage 100 20 3 4\n/say a serendipitous day\n/read nothing");
+    let second = server.session("/think a Serendipitous night\n/fail no");
+    server.until(&second, "turnFailed");
+    let found = server.get("/v1/search?q=serendip*%20AND");
+    assert_eq!(found, json!({ "hits": [], "complete": true }));
+    let found = server.get("/v1/search?q=SERENDIPITOUS&type=thinkingChunk");
+    let hit = &found["hits"][0];
+    assert_eq!(hit["sessionId"], second.as_str(), "{found}");
+    assert!(hit["snippet"].as_str().expect("text").contains("Serendipitous night"), "{found}");
+    let path = format!(
+        "/v1/sessions/{second}/events?after={}&limit=1",
+        hit["seq"].as_u64().expect("a number") - 1
+    );
+    assert_eq!(server.get(&path)["events"][0]["type"], "thinkingChunk");
+    let mut all = Vec::new();
+    let mut after = String::new();
+    loop {
+        let page = server.get(&format!("/v1/search?q=serendip*&limit=1{after}"));
+        all.extend(page["hits"].as_array().expect("hits").clone());
+        let Some(next) = page["next"].as_str() else { break };
+        after = format!("&after={next}");
+    }
+    // Both prompts, the answer, the thinking.
+    assert_eq!(all.len(), 4, "{all:?}");
+    let only = server.get(&format!("/v1/search?q=serendip*&sessionId={first}"));
+    assert_eq!(only["hits"].as_array().map(Vec::len), Some(2), "{only}");
+    assert_eq!(server.get("/v1/search?q=%22")["hits"], json!([]));
+    assert_eq!(server.ask("GET", "/v1/search?q=x&type=colour", None).status, 400);
+
+    let usage = server.get("/v1/usage");
+    let row = &usage["rows"][0];
+    assert_eq!((&row["turns"], &usage["complete"]), (&json!(2), &json!(true)), "{usage}");
+    let by = server.get("/v1/usage?by=session&bin=day");
+    let rows = by["rows"].as_array().expect("rows");
+    let mine = rows.iter().find(|row| row["sessionId"] == first.as_str()).expect("a row");
+    assert_eq!((&mine["turns"], &mine["toolCalls"]), (&json!(1), &json!(1)), "{by}");
+    assert!(mine["bin"].as_str().expect("a time").ends_with("T00:00:00Z"), "{by}");
+    assert_eq!(server.ask("GET", "/v1/usage?by=colour", None).status, 400);
+    assert_eq!(server.ask("GET", "/v1/usage?from=yesterday", None).status, 400);
+
+    server.ask("DELETE", &format!("/v1/sessions/{first}"), None);
+    assert_eq!(server.get("/v1/search?q=serendip*")["hits"].as_array().map(Vec::len), Some(2));
+    assert_eq!(server.get("/v1/usage")["rows"][0]["turns"], 1);
+    assert_eq!(server.stop(), Some(0));
+}
+
 /// A session that becomes active while a client pages moves to the front, and comes at most once.
 #[test]
 fn pages_stay_stable_while_sessions_become_active() {

@@ -17,7 +17,8 @@ use std::time::Duration;
 
 use agentwire_protocol::reply::SessionList;
 use agentwire_protocol::{
-    AgentType, Command, Json, ListQuery, Profile, SessionId, SessionSort, SessionState,
+    AgentType, Command, Json, ListQuery, Profile, SearchQuery, SessionId, SessionSort,
+    SessionState, UsageBin, UsageBy, UsageQuery,
 };
 use http::Method;
 use serde::Deserialize;
@@ -248,6 +249,8 @@ fn http_call(call: Call) -> Result<HttpCall, AgentError> {
             within: AGENT_TIMEOUT,
         },
         Call::List(query) => get(list_path(&query)),
+        Call::Usage(query) => get(usage_path(&query)),
+        Call::Search(query) => get(search_path(&query)),
         Call::Label(id, change) => HttpCall {
             method: Method::PATCH,
             body: Some(Json::of(&change)),
@@ -283,6 +286,36 @@ fn list_path(query: &ListQuery) -> String {
         }
     }
     path
+}
+
+fn usage_path(query: &UsageQuery) -> String {
+    let fields = [
+        ("from", query.from.as_deref()),
+        ("to", query.to.as_deref()),
+        ("bin", query.bin.map(UsageBin::as_str)),
+        ("by", query.by.map(UsageBy::as_str)),
+    ];
+    with_fields("/v1/usage?", &fields)
+}
+
+fn search_path(query: &SearchQuery) -> String {
+    let limit = query.limit.map(|limit| limit.to_string());
+    let fields = [
+        ("q", Some(query.q.as_str())),
+        ("sessionId", query.session_id.as_ref().map(SessionId::as_str)),
+        ("type", query.kind.as_deref()),
+        ("after", query.after.as_deref()),
+        ("limit", limit.as_deref()),
+    ];
+    with_fields("/v1/search?", &fields)
+}
+
+/// The path with the fields that are given.
+fn with_fields(path: &str, fields: &[(&str, Option<&str>)]) -> String {
+    let given = fields.iter().filter_map(|(name, value)| Some((name, (*value)?)));
+    let fields: Vec<String> =
+        given.map(|(name, value)| format!("{name}={}", encode(value))).collect();
+    format!("{path}{}", fields.join("&"))
 }
 
 /// The method, the end of the path, and the body of a command.

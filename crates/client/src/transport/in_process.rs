@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use agentwire_protocol::{Json, NewSession, Profile, SessionId};
 use agentwire_sessions::Hub;
@@ -17,6 +18,9 @@ use tokio::runtime::Handle;
 use super::{Call, Calling, Connection, Followed, Opening, Transport};
 use crate::error::AgentError;
 use crate::event_lines::EventLines;
+
+/// How long a report may wait for new events to be read.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A gateway in this process, for programs that want no server and no child process. Agents are children of
 /// this process and end with it. Clones share one gateway.
@@ -76,6 +80,8 @@ impl InProcessTransport {
                 }
             }
             Call::List(query) => Json::of(&hub.page(*query).await?),
+            Call::Usage(query) => Json::of(&hub.usage(&query, PATIENCE).await?),
+            Call::Search(query) => Json::of(&hub.search(*query, PATIENCE).await?),
             Call::Label(id, change) => Json::of(&hub.label(&id, change.checked()?).await?),
             Call::Show(id) => Json::of(&hub.details(&id).await?),
             Call::Requests(of) => Json::of(&hub.requests(of.as_ref()).await?),

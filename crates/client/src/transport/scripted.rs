@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agentwire_protocol::reply::{PromptResult, RequestList, SessionList};
 use agentwire_protocol::{
-    Command, ErrorCode, GatewayError, Json, ListQuery, Profile, SessionId, SessionState,
+    Command, ErrorCode, GatewayError, Json, ListQuery, Profile, SearchResult, SessionId,
+    SessionState, UsageReport,
 };
 use futures_util::stream;
 use tokio::sync::Notify;
@@ -268,6 +269,13 @@ impl ScriptState {
                 }))
             }
             Call::List(query) => Ok(self.list(&query)),
+            // The script has neither usage nor an index.
+            Call::Usage(_) => {
+                Ok(Json::of(&UsageReport { complete: true, ..UsageReport::default() }))
+            }
+            Call::Search(_) => {
+                Ok(Json::of(&SearchResult { complete: true, ..SearchResult::default() }))
+            }
             // The script decides what a session is called.
             Call::Label(id, _) => Ok(Json::of(&self.session(&id)?.summary(self.is_live))),
             Call::Show(id) => Ok(Json::of(&self.session(&id)?.summary(self.is_live))),

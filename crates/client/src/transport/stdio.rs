@@ -193,6 +193,8 @@ fn call_line(call: Call, id: Json<'static>) -> String {
     match call {
         Call::Start { request, key } => start_line(*request, &key, id),
         Call::List(query) => inquiry(Inquiry::List(query)),
+        Call::Usage(query) => inquiry(Inquiry::Usage(query)),
+        Call::Search(query) => inquiry(Inquiry::Search(query)),
         Call::Label(session, change) => inquiry(Inquiry::Label(session, change)),
         Call::Show(session) => inquiry(Inquiry::Show(session)),
         Call::Requests(session) => inquiry(Inquiry::Requests(session)),

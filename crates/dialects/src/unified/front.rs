@@ -109,6 +109,8 @@ impl Unified {
             Inquiry::List(query) => GatewayQuery::Sessions(query),
             Inquiry::Label(session, change) => GatewayQuery::Label(session, change),
             Inquiry::Show(session) => GatewayQuery::Session(session),
+            Inquiry::Usage(query) => GatewayQuery::Usage(query),
+            Inquiry::Search(query) => GatewayQuery::Search(query),
             Inquiry::Requests(session) => GatewayQuery::Requests(session),
             Inquiry::Watch { after } => {
                 out.send_json(&DoneFrame { id: &id, reply: Json::EMPTY });

@@ -9,6 +9,7 @@ use crate::id::SessionId;
 use crate::json::Json;
 use crate::labels::{LabelChange, LabelFields};
 use crate::listing::ListQuery;
+use crate::report::{SearchQuery, UsageQuery};
 
 /// An inquiry to the gateway.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +22,10 @@ pub enum Inquiry {
     Show(SessionId),
     /// Open requests, `{"requests"}`: of one session, or of all.
     Requests(Option<SessionId>),
+    /// Usage over time.
+    Usage(UsageQuery),
+    /// Search in the texts of sessions.
+    Search(Box<SearchQuery>),
     /// Stop showing events of that session.
     Detach(SessionId),
     /// Show the sessions and open requests of all, and then changes.
@@ -40,6 +45,8 @@ impl Inquiry {
             Self::Label(..) => "label",
             Self::Show(_) => "show",
             Self::Requests(_) => "requests",
+            Self::Usage(_) => "usage",
+            Self::Search(_) => "search",
             Self::Detach(_) => "detach",
             Self::Watch { .. } => "watch",
             Self::Unwatch => "unwatch",
@@ -95,10 +102,19 @@ impl Frame {
         let mut fields = fields(text)?;
         let name = fields.get("command").and_then(|name| name.read::<String>().ok());
         let name = name.unwrap_or_default();
-        if !matches!(
+        let is_inquiry = matches!(
             name.as_str(),
-            "list" | "show" | "requests" | "label" | "detach" | "watch" | "unwatch"
-        ) {
+            "list"
+                | "show"
+                | "requests"
+                | "label"
+                | "detach"
+                | "watch"
+                | "unwatch"
+                | "usage"
+                | "search"
+        );
+        if !is_inquiry {
             return CommandFrame::of(fields).map(Self::Command);
         }
         let id = fields.remove("id");
@@ -117,6 +133,8 @@ fn inquiry(name: &str, fields: &Json<'static>) -> Result<Inquiry, GatewayError> 
             let LabelFields { session_id, title, pinned, tags } = read(fields)?;
             Inquiry::Label(session_id, LabelChange { title, pinned, tags }.checked()?)
         }
+        "usage" => Inquiry::Usage(read(fields)?),
+        "search" => Inquiry::Search(Box::new(read(fields)?)),
         "requests" => Inquiry::Requests(read::<RequestsFields>(fields)?.session_id),
         "watch" => Inquiry::Watch { after: read::<WatchFields>(fields)?.after },
         // What ends something is never refused for its form.

@@ -13,6 +13,7 @@ use crate::json::Json;
 use crate::labels::LabelFields;
 use crate::listing::ListQuery;
 use crate::profile::Profile;
+use crate::report::{SearchQuery, UsageQuery};
 use crate::session::SessionRequest;
 
 /// One line of a client: a command to a session, or an inquiry to the gateway.
@@ -58,6 +59,10 @@ enum Named {
     Show(SessionFields),
     /// List open requests: of one session, or of all.
     Requests(RequestsFields),
+    /// Report the usage of turns that have ended.
+    Usage(UsageQuery),
+    /// Search in prompts, answers, thinking, calls and paths.
+    Search(SearchQuery),
     /// Stop showing events of that session.
     Detach(SessionFields),
     /// Show all sessions and open requests, and then changes.

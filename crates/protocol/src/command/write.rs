@@ -45,6 +45,8 @@ impl InquiryFrame {
     pub fn to_json(&self) -> Json<'static> {
         let (fields, session) = match &self.inquiry {
             Inquiry::List(query) => (Json::of(query), None),
+            Inquiry::Usage(query) => (Json::of(query), None),
+            Inquiry::Search(query) => (Json::of(query), None),
             Inquiry::Label(session, change) => (Json::of(change), Some(session)),
             Inquiry::Watch { after } => {
                 let fields = after.as_ref().map(|after| ("after", json!(after)));
@@ -82,6 +84,7 @@ mod tests {
     use crate::command::{Configure, Frame, Prompt, Settlement};
     use crate::labels::LabelChange;
     use crate::listing::ListQuery;
+    use crate::report::{SearchQuery, UsageBy, UsageQuery};
     use crate::session::{AgentType, SessionRequest};
 
     #[test]
@@ -142,6 +145,8 @@ mod tests {
             Inquiry::Show(session.clone()),
             Inquiry::Requests(None),
             Inquiry::Requests(Some(session.clone())),
+            Inquiry::Usage(UsageQuery { by: Some(UsageBy::Model), ..UsageQuery::default() }),
+            Inquiry::Search(Box::new(SearchQuery { q: "a".to_owned(), ..SearchQuery::default() })),
             Inquiry::Detach(session),
             Inquiry::Watch { after: None },
             Inquiry::Watch { after: Some("c.7".to_owned()) },

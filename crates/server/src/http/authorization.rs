@@ -50,7 +50,11 @@ pub(crate) fn check(caller: &Caller, ask: &GatewayCall) -> Result<(), GatewayErr
         | GatewayCall::Session(_)
         | GatewayCall::Own(_)
         | GatewayCall::Query(
-            GatewayQuery::Sessions(_) | GatewayQuery::Session(_) | GatewayQuery::Requests(_),
+            GatewayQuery::Sessions(_)
+            | GatewayQuery::Session(_)
+            | GatewayQuery::Usage(_)
+            | GatewayQuery::Search(_)
+            | GatewayQuery::Requests(_),
         ) => Ok(()),
     }
 }

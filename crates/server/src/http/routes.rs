@@ -5,8 +5,8 @@ use agentwire_protocol::reply::{
     InterruptResult, Nothing, OpenRequest, PromptResult, RequestList, SessionDetails, SessionList,
 };
 use agentwire_protocol::{
-    AgentType, Event, Json, NewSession, Prompt, SessionChange, SessionRequest, SessionSort,
-    SessionState, SessionSummary,
+    AgentType, Event, Json, NewSession, Prompt, SearchQuery, SearchResult, SessionChange,
+    SessionRequest, SessionSort, SessionState, SessionSummary, UsageBin, UsageBy, UsageReport,
 };
 use axum::Router;
 use axum::routing::{MethodRouter, get, post};
@@ -14,7 +14,9 @@ use http::Method;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::problem::Problem;
-use super::{App, auth, board, events, inbox, metrics, openapi, rest, socket, watch, web_page};
+use super::{
+    App, auth, board, events, inbox, metrics, openapi, reports, rest, socket, watch, web_page,
+};
 use crate::tokens::Scope;
 
 pub(super) struct Route {
@@ -440,6 +442,45 @@ pub(super) const ROUTES: &[Route] = &[
                 "listRequests",
                 Some(Scope::Watch),
                 "List the open requests of all sessions",
+            )
+        }],
+    },
+    Route {
+        path: "/v1/usage",
+        methods: || get(reports::usage),
+        operations: &[Operation {
+            query: &[
+                word("from", "only turns that ended at this time or later, RFC 3339", &[]),
+                word("to", "only turns that ended before this time, RFC 3339", &[]),
+                word("bin", "the length of a row in time", &UsageBin::NAMES),
+                word("by", "what rows tell apart", &UsageBy::NAMES),
+            ],
+            response: ResponseKind::Json(of::<UsageReport>),
+            ..operation(
+                "get",
+                "getUsage",
+                Some(Scope::Watch),
+                "Report the usage of turns that have ended",
+            )
+        }],
+    },
+    Route {
+        path: "/v1/search",
+        methods: || get(reports::search),
+        operations: &[Operation {
+            query: &[
+                word("q", "the words; in double quotes, they must follow each other", &[]),
+                word("sessionId", "only in this session", &[]),
+                word("type", "only texts of events of this type", &SearchQuery::TYPES),
+                word("after", "the next of the previous page", &[]),
+                amount("limit", "page size", 1, SearchResult::LIMIT as u64),
+            ],
+            response: ResponseKind::Json(of::<SearchResult>),
+            ..operation(
+                "get",
+                "search",
+                Some(Scope::Watch),
+                "Search in prompts, answers, thinking, calls and paths",
             )
         }],
     },

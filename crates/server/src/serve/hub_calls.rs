@@ -11,6 +11,7 @@ use agentwire_sessions::store::Filter;
 use agentwire_sessions::{Hub, SessionHandle};
 
 use crate::event_pages::{self, FilledPage, PageBuilder};
+use crate::http::REPORT_PATIENCE as PATIENCE;
 use crate::read_budget::ReadShares;
 
 pub(super) struct FinishedCall {
@@ -92,6 +93,10 @@ pub(super) async fn query(hub: Hub, call: Call, query: GatewayQuery) -> Finished
         GatewayQuery::Sessions(query) => hub.page(*query).await.map(|seen| Json::of(&seen)),
         GatewayQuery::Label(id, change) => hub.label(&id, change).await.map(|seen| Json::of(&seen)),
         GatewayQuery::Session(id) => hub.details(&id).await.map(|seen| Json::of(&seen)),
+        GatewayQuery::Usage(query) => hub.usage(&query, PATIENCE).await.map(|seen| Json::of(&seen)),
+        GatewayQuery::Search(query) => {
+            hub.search(*query, PATIENCE).await.map(|seen| Json::of(&seen))
+        }
         GatewayQuery::Requests(of) => hub.requests(of.as_ref()).await.map(|seen| Json::of(&seen)),
     };
     finished(call, seen.map(GatewayReply::Done))

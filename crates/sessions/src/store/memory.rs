@@ -5,7 +5,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use agentwire_protocol::{LabelChange, Labels, SessionId, SessionState};
 
-use super::{Append, Batch, Brief, Filter, ListOrder, Place, Record, Store, StoreError, brief};
+use super::{
+    Append, Batch, Brief, End, Filter, ListOrder, Place, Record, Store, StoreError, brief,
+};
 
 #[derive(Debug, Default)]
 pub struct Memory {
@@ -135,6 +137,15 @@ impl Store for Memory {
         let number = contents.orders.get(session).copied();
         let found = number.and_then(|number| Some((number, contents.sessions.get(&number)?)));
         Ok(found.map(|(number, session)| session.brief(number)))
+    }
+
+    fn ends(&self) -> Result<Vec<End>, StoreError> {
+        let end = |(order, session): (&u64, &Session)| End {
+            id: session.record.summary.id.clone(),
+            number: i64::try_from(*order).unwrap_or(i64::MAX),
+            last: session.last(),
+        };
+        Ok(self.contents().sessions.iter().map(end).collect())
     }
 
     fn label(&self, session: &SessionId) -> Result<Labels, StoreError> {

@@ -28,7 +28,7 @@ use self::error::failed;
 use self::readers::Readers;
 pub use self::scan::{Damage, ScanReport};
 use super::codec::Encoder;
-use super::{Append, Batch, Brief, Filter, ListOrder, Place, Record, Store, StoreError};
+use super::{Append, Batch, Brief, End, Filter, ListOrder, Place, Record, Store, StoreError};
 use crate::held_dir::HeldDir;
 use crate::owner;
 
@@ -258,6 +258,10 @@ impl Store for Sqlite {
         self.readers
             .with(|connection| listing::one(connection, session))
             .map_err(failed("read a session"))
+    }
+
+    fn ends(&self) -> Result<Vec<End>, StoreError> {
+        self.readers.with(labels::ends).map_err(failed("list sessions"))
     }
 
     fn label(&self, session: &SessionId) -> Result<Labels, StoreError> {

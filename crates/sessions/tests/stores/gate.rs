@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use agentwire_protocol::{LabelChange, Labels, SessionId};
 use agentwire_sessions::store::{
-    Append, Batch, Brief, Filter, ListOrder, Place, Record, Store, StoreError,
+    Append, Batch, Brief, End, Filter, ListOrder, Place, Record, Store, StoreError,
 };
 use tokio::sync::watch;
 
@@ -160,6 +160,10 @@ impl Store for Gate {
 
     fn brief(&self, session: &SessionId) -> Result<Option<Brief>, StoreError> {
         self.inner.brief(session)
+    }
+
+    fn ends(&self) -> Result<Vec<End>, StoreError> {
+        self.inner.ends()
     }
 
     fn label(&self, session: &SessionId) -> Result<Labels, StoreError> {

@@ -83,6 +83,31 @@ fn name_says_what_ls_finds() {
 }
 
 #[test]
+fn search_and_usage_read_the_log_of_this_machine() {
+    let home = EngineHome::new();
+    let first = home.ended("/say a serendipitous day");
+    home.ended("/say \u{1b}[31mserendipitous");
+    let text = home.told(&["search", "serendipitous", "day"]);
+    assert!(
+        text.starts_with(&first.as_str()[..8]) && text.contains("a serendipitous day"),
+        "{text}"
+    );
+    assert!(!home.told(&["search", "serendipitous"]).contains('\u{1b}'));
+    let found = home.json(&["search", "serendip*", "-n", "1", "--json"]);
+    assert_eq!(found["hits"].as_array().map(Vec::len), Some(1));
+    assert!(found["next"].is_string(), "{found}");
+    std::fs::write(home.data().join("index.db"), "damaged".repeat(4096)).expect("a file");
+    let output = home.run(&["search", "serendipitous"]);
+    assert!(error(&output).contains("--rebuild"), "{}", error(&output));
+    home.run(&["search", "--rebuild"]);
+    assert!(home.told(&["search", "serendipitous", "day"]).contains("a serendipitous day"));
+    assert!(error(&home.run(&["search", "nowhere"])).contains("nothing found"));
+    let table = home.told(&["usage", "--by", "agent"]);
+    assert!(table.lines().count() == 1 && table.contains("demo"), "{table}");
+    assert_eq!(home.json(&["usage", "--json", "--since", "7d"])["rows"][0]["turns"], 2);
+}
+
+#[test]
 fn show_tells_what_is_asked_and_how_to_go_on() {
     let home = EngineHome::new();
     let hub = home.hub();

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::error::sound;
 use super::{records, rows};
-use crate::store::StoreError;
+use crate::store::{End, Filter, StoreError};
 
 /// The labels of a session. Damaged ones are none: they must not hide the session.
 pub(super) fn of(connection: &Connection, id: &SessionId) -> Result<Labels, rusqlite::Error> {
@@ -54,4 +54,27 @@ pub(super) fn set(
         .prepare_cached("INSERT OR REPLACE INTO labels (session, labels) VALUES (?1, ?2)")?
         .execute(params![number, text])?;
     Ok(true)
+}
+
+/// Where the log of each session ends. If a page is damaged, the sessions are found one by one.
+pub(super) fn ends(connection: &Connection) -> Result<Vec<End>, rusqlite::Error> {
+    let read = || {
+        let mut statement = connection.prepare_cached("SELECT id, session, last FROM sessions")?;
+        let rows = statement.query_map((), |row| {
+            let id = SessionId::from(row.get::<_, String>(0)?);
+            Ok(End { id, number: row.get(1)?, last: row.get(2)? })
+        })?;
+        rows.collect::<Result<Vec<End>, _>>()
+    };
+    if let Some(ends) = sound(read())? {
+        return Ok(ends);
+    }
+    let mut ends = Vec::new();
+    for record in records::sessions(connection, &Filter::default())? {
+        let (id, last) = (record.summary.id, record.summary.last_seq);
+        if let Some(number) = records::number(connection, &id)? {
+            ends.push(End { id, number, last });
+        }
+    }
+    Ok(ends)
 }
