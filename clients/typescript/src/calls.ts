@@ -35,6 +35,8 @@ const COMMANDS = {
   query: { route: `POST ${SESSION}/query`, slow: true, frame: true, field: "result" },
   rewind: { route: `POST ${SESSION}/rewind`, slow: true, frame: true },
   label: { route: `PATCH ${SESSION}`, frame: true },
+  search: { route: "GET /v1/search", repeat: true, frame: true },
+  usage: { route: "GET /v1/usage", repeat: true, frame: true },
 } as const satisfies Record<Exclude<CommandName, Streaming>, CallSpec>;
 
 /** Calls that only a server has. */

@@ -8,8 +8,7 @@ import { randomId, sleep } from "./timing.js";
 import type { Transport, WatchUpdate } from "./transport.js";
 import type {
   AgentType, ListAgentsResponse, ListCommand, ServerStatus, SessionConfigInput, SessionDetails, SessionList, SessionRequest,
-  SessionSummary, TokenUsage, TurnCompletedEvent,
-  LabelCommand,
+  LabelCommand, SearchCommand, SearchResult, SessionSummary, TokenUsage, TurnCompletedEvent, UsageCommand, UsageReport,
 } from "./types.js";
 import { VERSION } from "./types.js";
 
@@ -46,6 +45,10 @@ interface StartOptions extends SignalOption {
   /** Your own key: the same start counts once, also across restarts of your program. */
   readonly idempotencyKey?: string;
 }
+
+export interface SearchOptions extends Omit<SearchCommand, "command" | "id">, SignalOption {}
+
+export interface UsageOptions extends Omit<UsageCommand, "command" | "id">, SignalOption {}
 
 /** Starts, finds and lists the sessions of one server. */
 export class Client implements Gateway {
@@ -108,6 +111,18 @@ export class Client implements Gateway {
   /** All sessions and their open requests, then changes as they happen. `Watched` applies them. */
   watch(options: { after?: string } & SignalOption = {}): Stream<WatchUpdate> {
     return new Stream(options.signal, (signal) => followWatch(this, options.after, signal));
+  }
+
+  /** Finds text in all sessions: prompts, answers, thinking, tools. */
+  async search(options: SearchOptions): Promise<SearchResult> {
+    const { signal, ...fields } = options;
+    return (await this.send({ name: "search", fields }, signal)) as SearchResult;
+  }
+
+  /** Tokens, cost and turns over time. */
+  async usage(options: UsageOptions = {}): Promise<UsageReport> {
+    const { signal, ...fields } = options;
+    return (await this.send({ name: "usage", fields }, signal)) as UsageReport;
   }
 
   /** The agents of the server's machine. */

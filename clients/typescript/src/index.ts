@@ -4,7 +4,7 @@ import { AgentwireError } from "./errors.js";
 import { HttpTransport, type HttpOptions } from "./http.js";
 import type { Transport } from "./transport.js";
 
-export { Client, Sessions, type ClientOptions, type ListOptions, type RunOptions, type RunResult } from "./client.js";
+export { Client, Sessions, type ClientOptions, type ListOptions, type RunOptions, type UsageOptions, type SearchOptions, type RunResult } from "./client.js";
 export { AgentwireError, GapError, type ClientErrorCode } from "./errors.js";
 export { Stream } from "./follow.js";
 export { HttpTransport, type HttpOptions, type Server } from "./http.js";

@@ -207,7 +207,7 @@ export interface ChangedSession {
 }
 
 /** One line of a client: a command to a session, or an inquiry to the gateway. */
-export type CommandFrame = StartCommand | AttachCommand | PromptCommand | InterruptCommand | StopCommand | FinishCommand | SettleCommand | ConfigureCommand | QueryCommand | RewindCommand | ListCommand | LabelCommand | ShowCommand | RequestsCommand | DetachCommand | WatchCommand | UnwatchCommand;
+export type CommandFrame = StartCommand | AttachCommand | PromptCommand | InterruptCommand | StopCommand | FinishCommand | SettleCommand | ConfigureCommand | QueryCommand | RewindCommand | ListCommand | LabelCommand | ShowCommand | RequestsCommand | UsageCommand | SearchCommand | DetachCommand | WatchCommand | UnwatchCommand;
 
 /** Change the model or the mode. Omitted fields stay as they are. */
 export interface ConfigureCommand {
@@ -809,11 +809,13 @@ export interface Replies {
   requests: RequestList;
   /** The agent's reply. */
   rewind: unknown;
+  search: SearchResult;
   settle: Nothing;
   show: SessionDetails;
   start: SessionSummary;
   stop: Nothing;
   unwatch: Nothing;
+  usage: UsageReport;
   watch: Nothing;
 }
 
@@ -1068,6 +1070,57 @@ export interface SandboxViolationsInput {
   file?: string[] | null;
   /** Ignore violations for these hosts. */
   network?: string[] | null;
+}
+
+/** Search in prompts, answers, thinking, calls and paths. */
+export interface SearchCommand {
+  /** The `next` of the previous page. */
+  after?: string | null;
+  command: "search";
+  /** The client's id for the call, returned in the reply. */
+  id?: unknown;
+  /** The maximum page size; 20 by default. */
+  limit?: number | null;
+  /**
+   * The words, all of which a text must have. Words in double quotes must follow each other. A word that
+   * ends in `*` stands for all words that start so.
+   */
+  q?: string;
+  /** Only in this session. */
+  sessionId?: SessionId | null;
+  /**
+   * Only texts of events of this type: turnStarted, textChunk, thinkingChunk, toolStarted or
+   * fileChanged.
+   */
+  type?: string | null;
+}
+
+/** A text with the words. */
+export interface SearchHit {
+  /** Where the words are in `snippet`: start and end of each, in characters. */
+  marks: (number[])[];
+  /** The number of the first event of the text. */
+  seq: number;
+  /** The session. */
+  sessionId: SessionId;
+  /** The part of the text around the words. */
+  snippet: string;
+  /** When it was received. */
+  timestamp: string;
+  /** The title of the session. */
+  title?: string;
+  /** The type of that event. */
+  type: string;
+}
+
+/** What a search found. */
+export interface SearchResult {
+  /** Whether every event in the store was searched. `false` while old sessions are still being read. */
+  complete: boolean;
+  /** The texts, the last indexed first. */
+  hits: SearchHit[];
+  /** The value of `after` for the next page, if there is one. */
+  next?: string;
 }
 
 /** The status of the server. */
@@ -1976,6 +2029,38 @@ export interface UnwatchCommand {
   id?: unknown;
 }
 
+/** The length of a row in time, in UTC. */
+export type UsageBin = "hour" | "day";
+
+/** What rows of usage tell apart. */
+export type UsageBy = "agent" | "model" | "session" | "directory";
+
+/** Report the usage of turns that have ended. */
+export interface UsageCommand {
+  /** The length of a row in time; one row for the whole time if omitted. */
+  bin?: UsageBin | null;
+  /** What to tell apart; everything together if omitted. */
+  by?: UsageBy | null;
+  command: "usage";
+  /** Only turns that ended at this time or later, RFC 3339. */
+  from?: string | null;
+  /** The client's id for the call, returned in the reply. */
+  id?: unknown;
+  /** Only turns that ended before this time, RFC 3339. */
+  to?: string | null;
+}
+
+/** The usage of turns that have ended. */
+export interface UsageReport {
+  /**
+   * Whether every event in the store is counted. `false` while old sessions are still being read, or if
+   * there are more rows.
+   */
+  complete: boolean;
+  /** The rows, the oldest first; within the same time, the most tokens first. At most 10,000. */
+  rows: UsageRow[];
+}
+
 /** Tokens or money spent so far, for display. Totals are computed from the turns. */
 export interface UsageReportedEvent {
   /** `main`, or for a subagent the id of the tool call that spawned it. */
@@ -2010,6 +2095,40 @@ export interface UsageReportedEvent {
   type: "usageReported";
   /** Tokens used by the last call to the model. */
   usage?: TokenUsage;
+}
+
+/** The usage of some turns. Tokens that an agent does not report are 0. */
+export interface UsageRow {
+  /** The agent, by agent. */
+  agent?: AgentType;
+  /** When the row begins, with `bin`. */
+  bin?: string;
+  /** Input tokens written to a cache. */
+  cacheCreationTokens: number;
+  /** Input tokens read from a cache. */
+  cachedTokens: number;
+  /** The cost by the operator's prices of the turns whose model has one; absent if none has. */
+  computedCostUsd?: number;
+  /** The cost that the agents report; absent if none of them does. */
+  costUsd?: number;
+  /** The working directory, by directory. */
+  directory?: string;
+  /** New input tokens: neither read from a cache nor written to it. */
+  inputTokens: number;
+  /** The model, by model; absent if the agent did not report it. */
+  model?: string;
+  /** Output tokens. */
+  outputTokens: number;
+  /** Reasoning tokens. */
+  reasoningTokens: number;
+  /** The session, by session. */
+  sessionId?: SessionId;
+  /** Tool calls of these turns. */
+  toolCalls: number;
+  /** Turns that ended, in whatever way. */
+  turns: number;
+  /** How long these turns waited for an answer to a permission or a question, in milliseconds. */
+  waitedMs: number;
 }
 
 /**

@@ -56,7 +56,7 @@ impl Changes {
         *state = State { last, floor: last, ..State::default() };
     }
 
-    /// A session has changed, and whoever reads it now sees the change.
+    /// A session has changed, and readers now see the change.
     pub(crate) fn mark(&self, session: &SessionId) {
         if !self.is_recording.load(Ordering::SeqCst) {
             return;
