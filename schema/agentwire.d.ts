@@ -259,6 +259,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Search in prompts, answers, thinking, calls and paths */
+        get: operations["search"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/sessions": {
         parameters: {
             query?: never;
@@ -266,7 +283,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List sessions, newest first */
+        /** List sessions, the last active first */
         get: operations["listSessions"];
         put?: never;
         /** Start or resume a session */
@@ -292,7 +309,7 @@ export interface paths {
         delete: operations["forgetSession"];
         options?: never;
         head?: never;
-        /** Change the model or the mode of a session */
+        /** Change the title, the pin, the tags, the model or the mode of a session */
         patch: operations["configureSession"];
         trace?: never;
     };
@@ -305,6 +322,23 @@ export interface paths {
         };
         /** Read events: a page, or a stream with Accept: text/event-stream */
         get: operations["listEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}/events/{seq}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read one event */
+        get: operations["getEvent"];
         put?: never;
         post?: never;
         delete?: never;
@@ -495,6 +529,57 @@ export interface paths {
         put?: never;
         /** Create a ticket for one WebSocket of a browser, valid for 30 s */
         post: operations["createTicket"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Report the usage of turns that have ended */
+        get: operations["getUsage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/watch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** All sessions and open requests, then changes: one message, or a stream with Accept: text/event-stream */
+        get: operations["watchSessions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/ws": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** WebSocket: events of many sessions, commands, and changes of all sessions */
+        get: operations["openGateway"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -726,13 +811,23 @@ export interface components {
              * @description How many requests are waiting for an answer.
              */
             openRequests: number;
+            /**
+             * @description Whether it is pinned.
+             * @default false
+             */
+            pinned: boolean;
             /** @description Why it ended. */
             reason?: components["schemas"]["SessionEndReason"];
             /** @description Whether events are missing. */
             resume: components["schemas"]["Resume"];
             /** @description The current state. */
             state: components["schemas"]["SessionState"];
-            /** @description The first words of the first prompt, or the title that the agent gave it. */
+            /**
+             * @description Its tags.
+             * @default []
+             */
+            tags: string[];
+            /** @description The title that a client gave it, else the agent's, else the first words of the first prompt. */
             title?: string;
             /**
              * Format: uint64
@@ -800,19 +895,15 @@ export interface components {
             /** @description The prompt. */
             prompt: string;
         };
-        /** @description One line of a client: a command to a session, or an inquiry to the gateway. */
-        CommandFrame: components["schemas"]["StartCommand"] | components["schemas"]["AttachCommand"] | components["schemas"]["PromptCommand"] | components["schemas"]["InterruptCommand"] | components["schemas"]["StopCommand"] | components["schemas"]["FinishCommand"] | components["schemas"]["SettleCommand"] | components["schemas"]["ConfigureCommand"] | components["schemas"]["QueryCommand"] | components["schemas"]["RewindCommand"] | components["schemas"]["ListCommand"] | components["schemas"]["ShowCommand"] | components["schemas"]["RequestsCommand"] | components["schemas"]["DetachCommand"];
-        /** @description Changes to a running session. Omitted fields stay as they are. */
-        Configure: {
-            /** @description When to ask for approval. */
-            approvalMode?: components["schemas"]["ApprovalMode"] | null;
-            /** @description Limit on reasoning tokens per step; `null` restores the value that the session was started with. */
-            maxThinkingTokens?: number | null;
-            /** @description The model; `null` restores the one that the session was started with. */
-            model?: string | null;
-            /** @description The agent's own name for a permission mode; takes precedence over `approvalMode`. */
-            permissionMode?: string | null;
+        /** @description A session that is new or has changed. */
+        ChangedSession: {
+            /** @description All its open requests, oldest first, if they have changed. */
+            requests?: components["schemas"]["OpenRequest"][];
+            /** @description The session as it appears in a list. */
+            session: components["schemas"]["SessionSummary"];
         };
+        /** @description One line of a client: a command to a session, or an inquiry to the gateway. */
+        CommandFrame: components["schemas"]["StartCommand"] | components["schemas"]["AttachCommand"] | components["schemas"]["PromptCommand"] | components["schemas"]["InterruptCommand"] | components["schemas"]["StopCommand"] | components["schemas"]["FinishCommand"] | components["schemas"]["SettleCommand"] | components["schemas"]["ConfigureCommand"] | components["schemas"]["QueryCommand"] | components["schemas"]["RewindCommand"] | components["schemas"]["ListCommand"] | components["schemas"]["LabelCommand"] | components["schemas"]["ShowCommand"] | components["schemas"]["RequestsCommand"] | components["schemas"]["UsageCommand"] | components["schemas"]["SearchCommand"] | components["schemas"]["DetachCommand"] | components["schemas"]["WatchCommand"] | components["schemas"]["UnwatchCommand"];
         /** @description Change the model or the mode. Omitted fields stay as they are. */
         ConfigureCommand: {
             /** @description When to ask for approval. */
@@ -935,6 +1026,11 @@ export interface components {
              * @description The value of `after` for the next page.
              */
             next: number;
+            /**
+             * Format: uint64
+             * @description The value of `before` for the page before this one, if there is one.
+             */
+            previous?: number;
             /** @description `exact`, or the events that are missing. */
             resume: unknown;
         };
@@ -1073,31 +1169,64 @@ export interface components {
             /** @description The `messageId`s of the prompts that are still queued. */
             stillQueued: string[];
         };
-        /** @description List sessions, newest first. */
-        ListCommand: {
+        /** @description Change the title, the pin or the tags of a session. */
+        LabelCommand: {
             /**
-             * @description The `next` of the previous page.
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            command: "label";
+            /** @description The client's id for the call, returned in the reply. */
+            id?: unknown;
+            /**
+             * @description Whether the session is pinned.
              * @default null
              */
-            after?: components["schemas"]["SessionId"] | null;
+            pinned?: boolean | null;
+            /** @description The session. */
+            sessionId: components["schemas"]["SessionId"];
+            /**
+             * @description All tags: at most 16 of at most 48 characters.
+             * @default null
+             */
+            tags?: string[] | null;
+            /**
+             * @description The title, at most 200 characters; `null` restores the one from the first prompt or the agent.
+             * @default null
+             */
+            title?: string | null;
+        };
+        /** @description List sessions. */
+        ListCommand: {
+            /** @description The `next` of the previous page. The other fields must be the same as for that page. */
+            after?: string | null;
+            /** @description Only sessions of this agent. */
+            agent?: components["schemas"]["AgentType"] | null;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             command: "list";
+            /** @description Only sessions that work in this directory or below it. */
+            directory?: string | null;
             /** @description The client's id for the call, returned in the reply. */
             id?: unknown;
             /**
              * Format: uint
-             * @description The maximum page size; 50 by default.
-             * @default null
+             * @description The maximum page size; 50 by default. A number outside the range is clamped to it.
              */
             limit?: number | null;
-            /**
-             * @description Only sessions that have not ended.
-             * @default false
-             */
+            /** @description Only sessions that have not ended. */
             live?: boolean;
+            /**
+             * @description Only sessions with all of these words in the title, the start of the first prompt, the directory or
+             *     the tags.
+             */
+            q?: string | null;
+            /** @description The order. */
+            sort?: components["schemas"]["SessionSort"] | null;
+            /** @description Only sessions in this state. */
+            state?: components["schemas"]["SessionState"] | null;
         };
         /** @description An MCP server: a command to run, or a URL. */
         McpServer: {
@@ -1331,7 +1460,7 @@ export interface components {
             type: string;
         };
         /** @description How much of a log a reader sees. */
-        Profile: "core" | "full";
+        Profile: "core" | "lean" | "full";
         /** @description A prompt: text, optionally with images. */
         Prompt: {
             /** @description The whole message as Claude's content blocks, if it has more than text and images. */
@@ -1450,6 +1579,7 @@ export interface components {
             detach: components["schemas"]["Nothing"];
             finish: components["schemas"]["Nothing"];
             interrupt: components["schemas"]["InterruptResult"];
+            label: components["schemas"]["SessionSummary"];
             list: components["schemas"]["SessionList"];
             prompt: components["schemas"]["PromptResult"];
             /** @description The agent's reply. */
@@ -1457,13 +1587,17 @@ export interface components {
             requests: components["schemas"]["RequestList"];
             /** @description The agent's reply. */
             rewind: unknown;
+            search: components["schemas"]["SearchResult"];
             settle: components["schemas"]["Nothing"];
             show: components["schemas"]["SessionDetails"];
             start: components["schemas"]["SessionSummary"];
             stop: components["schemas"]["Nothing"];
+            unwatch: components["schemas"]["Nothing"];
+            usage: components["schemas"]["UsageReport"];
+            watch: components["schemas"]["Nothing"];
         };
         /** @description The reply to a command. */
-        ReplyFrame: components["schemas"]["DoneFrame"] | components["schemas"]["ErrorFrame"];
+        ReplyFrame: components["schemas"]["DoneFrame"] | components["schemas"]["ErrorFrame"] | components["schemas"]["WatchFrame"];
         /** @description The id of a request that an agent raised; unique within its session. */
         RequestId: string;
         /** @description The kind of a request. */
@@ -1737,6 +1871,65 @@ export interface components {
             /** @description Ignore violations for these hosts. */
             network?: string[] | null;
         };
+        /** @description Search in prompts, answers, thinking, calls and paths. */
+        SearchCommand: {
+            /** @description The `next` of the previous page. */
+            after?: string | null;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            command: "search";
+            /** @description The client's id for the call, returned in the reply. */
+            id?: unknown;
+            /**
+             * Format: uint
+             * @description The maximum page size; 20 by default.
+             */
+            limit?: number | null;
+            /**
+             * @description The words, all of which a text must have. Words in double quotes must follow each other. A word that
+             *     ends in `*` stands for all words that start so.
+             * @default
+             */
+            q?: string;
+            /** @description Only in this session. */
+            sessionId?: components["schemas"]["SessionId"] | null;
+            /**
+             * @description Only texts of events of this type: turnStarted, textChunk, thinkingChunk, toolStarted or
+             *     fileChanged.
+             */
+            type?: string | null;
+        };
+        /** @description A text with the words. */
+        SearchHit: {
+            /** @description Where the words are in `snippet`: start and end of each, in characters. */
+            marks: number[][];
+            /**
+             * Format: uint64
+             * @description The number of the first event of the text.
+             */
+            seq: number;
+            /** @description The session. */
+            sessionId: components["schemas"]["SessionId"];
+            /** @description The part of the text around the words. */
+            snippet: string;
+            /** @description When it was received. */
+            timestamp: string;
+            /** @description The title of the session. */
+            title?: string;
+            /** @description The type of that event. */
+            type: string;
+        };
+        /** @description What a search found. */
+        SearchResult: {
+            /** @description Whether every event in the store was searched. `false` while old sessions are still being read. */
+            complete: boolean;
+            /** @description The texts, the last indexed first. */
+            hits: components["schemas"]["SearchHit"][];
+            /** @description The value of `after` for the next page, if there is one. */
+            next?: string;
+        };
         /** @description The status of the server. */
         ServerStatus: {
             /** @description How an agent's processes are contained. */
@@ -1762,6 +1955,26 @@ export interface components {
             uptimeSeconds: number;
             /** @description The version of agentwire. */
             version: string;
+        };
+        /**
+         * @description A change of a session, as `PATCH` takes it: of its labels, of its model and mode, or of both. Omitted
+         *     fields stay as they are.
+         */
+        SessionChange: {
+            /** @description When to ask for approval. */
+            approvalMode?: components["schemas"]["ApprovalMode"] | null;
+            /** @description Limit on reasoning tokens per step; `null` restores the value that the session was started with. */
+            maxThinkingTokens?: number | null;
+            /** @description The model; `null` restores the one that the session was started with. */
+            model?: string | null;
+            /** @description The agent's own name for a permission mode; takes precedence over `approvalMode`. */
+            permissionMode?: string | null;
+            /** @description Whether the session is pinned. */
+            pinned?: boolean | null;
+            /** @description All tags: at most 16 of at most 48 characters. */
+            tags?: string[] | null;
+            /** @description The title, at most 200 characters; `null` restores the one from the first prompt or the agent. */
+            title?: string | null;
         };
         /**
          * @description The config of a session. The first nine fields are from the specification; the rest are options of the
@@ -1996,11 +2209,21 @@ export interface components {
              * @description How many requests are waiting for an answer.
              */
             openRequests: number;
+            /**
+             * @description Whether it is pinned.
+             * @default false
+             */
+            pinned: boolean;
             /** @description Why it ended. */
             reason?: components["schemas"]["SessionEndReason"];
             /** @description The current state. */
             state: components["schemas"]["SessionState"];
-            /** @description The first words of the first prompt, or the title that the agent gave it. */
+            /**
+             * @description Its tags.
+             * @default []
+             */
+            tags: string[];
+            /** @description The title that a client gave it, else the agent's, else the first words of the first prompt. */
             title?: string;
             /**
              * Format: uint64
@@ -2056,8 +2279,8 @@ export interface components {
         /** @description A page of sessions. */
         SessionList: {
             /** @description The value of `after` for the next page, if there is one. */
-            next?: components["schemas"]["SessionId"];
-            /** @description Newest first. */
+            next?: string;
+            /** @description In the order that was asked for. */
             sessions: components["schemas"]["SessionSummary"][];
         };
         /** @description The specification's request for a session. */
@@ -2068,11 +2291,13 @@ export interface components {
             config?: components["schemas"]["SessionConfigInput"] | null;
             /** @description Copy the conversation of `sessionId` into a new session. */
             fork?: boolean;
-            /** @description The first prompt. */
-            prompt: string;
+            /** @description The first prompt. Without it, or if it is empty, the session waits for one. */
+            prompt?: string;
             /** @description The session to resume. */
             sessionId?: string | null;
         };
+        /** @description The order of a list of sessions. */
+        SessionSort: "activity" | "created" | "pinned";
         /** @description The session started. Always the first event. */
         SessionStartedEvent: {
             /** @description `main`, or for a subagent the id of the tool call that spawned it. */
@@ -2159,11 +2384,21 @@ export interface components {
              * @description How many requests are waiting for an answer.
              */
             openRequests: number;
+            /**
+             * @description Whether it is pinned.
+             * @default false
+             */
+            pinned: boolean;
             /** @description Why it ended. */
             reason?: components["schemas"]["SessionEndReason"];
             /** @description The current state. */
             state: components["schemas"]["SessionState"];
-            /** @description The first words of the first prompt, or the title that the agent gave it. */
+            /**
+             * @description Its tags.
+             * @default []
+             */
+            tags: string[];
+            /** @description The title that a client gave it, else the agent's, else the first words of the first prompt. */
             title?: string;
             /**
              * Format: uint64
@@ -2286,8 +2521,8 @@ export interface components {
              * @default full
              */
             profile?: components["schemas"]["Profile"];
-            /** @description The first prompt. */
-            prompt: string;
+            /** @description The first prompt. Without it, or if it is empty, the session waits for one. */
+            prompt?: string;
             /** @description The session to resume. */
             sessionId?: string | null;
         };
@@ -2850,6 +3085,48 @@ export interface components {
              */
             type: "turnStarted";
         };
+        /** @description Show no more changes. */
+        UnwatchCommand: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            command: "unwatch";
+            /** @description The client's id for the call, returned in the reply. */
+            id?: unknown;
+        };
+        /** @description The length of a row in time, in UTC. */
+        UsageBin: "hour" | "day";
+        /** @description What rows of usage tell apart. */
+        UsageBy: "agent" | "model" | "session" | "directory";
+        /** @description Report the usage of turns that have ended. */
+        UsageCommand: {
+            /** @description The length of a row in time; one row for the whole time if omitted. */
+            bin?: components["schemas"]["UsageBin"] | null;
+            /** @description What to tell apart; everything together if omitted. */
+            by?: components["schemas"]["UsageBy"] | null;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            command: "usage";
+            /** @description Only turns that ended at this time or later, RFC 3339. */
+            from?: string | null;
+            /** @description The client's id for the call, returned in the reply. */
+            id?: unknown;
+            /** @description Only turns that ended before this time, RFC 3339. */
+            to?: string | null;
+        };
+        /** @description The usage of turns that have ended. */
+        UsageReport: {
+            /**
+             * @description Whether every event in the store is counted. `false` while old sessions are still being read, or if
+             *     there are more rows.
+             */
+            complete: boolean;
+            /** @description The rows, the oldest first; within the same time, the most tokens first. At most 10,000. */
+            rows: components["schemas"]["UsageRow"][];
+        };
         /** @description Tokens or money spent so far, for display. Totals are computed from the turns. */
         UsageReportedEvent: {
             /** @description `main`, or for a subagent the id of the tool call that spawned it. */
@@ -2904,6 +3181,113 @@ export interface components {
             /** @description Tokens used by the last call to the model. */
             usage?: components["schemas"]["TokenUsage"];
         };
+        /** @description The usage of some turns. Tokens that an agent does not report are 0. */
+        UsageRow: {
+            /** @description The agent, by agent. */
+            agent?: components["schemas"]["AgentType"];
+            /** @description When the row begins, with `bin`. */
+            bin?: string;
+            /**
+             * Format: uint64
+             * @description Input tokens written to a cache.
+             * @default 0
+             */
+            cacheCreationTokens: number;
+            /**
+             * Format: uint64
+             * @description Input tokens read from a cache.
+             * @default 0
+             */
+            cachedTokens: number;
+            /**
+             * Format: double
+             * @description The cost by the operator's prices of the turns whose model has one; absent if none has.
+             */
+            computedCostUsd?: number;
+            /**
+             * Format: double
+             * @description The cost that the agents report; absent if none of them does.
+             */
+            costUsd?: number;
+            /** @description The working directory, by directory. */
+            directory?: string;
+            /**
+             * Format: uint64
+             * @description New input tokens: neither read from a cache nor written to it.
+             * @default 0
+             */
+            inputTokens: number;
+            /** @description The model, by model; absent if the agent did not report it. */
+            model?: string;
+            /**
+             * Format: uint64
+             * @description Output tokens.
+             * @default 0
+             */
+            outputTokens: number;
+            /**
+             * Format: uint64
+             * @description Reasoning tokens.
+             * @default 0
+             */
+            reasoningTokens: number;
+            /** @description The session, by session. */
+            sessionId?: components["schemas"]["SessionId"];
+            /**
+             * Format: uint64
+             * @description Tool calls of these turns.
+             * @default 0
+             */
+            toolCalls: number;
+            /**
+             * Format: uint64
+             * @description Turns that ended, in whatever way.
+             * @default 0
+             */
+            turns: number;
+            /**
+             * Format: uint64
+             * @description How long these turns waited for an answer to a permission or a question, in milliseconds.
+             * @default 0
+             */
+            waitedMs: number;
+        };
+        /**
+         * @description Sessions and open requests that are new or have changed. The state is sent, not the difference: a change
+         *     that arrives twice changes nothing.
+         */
+        WatchChange: {
+            /** @description Where to resume. Its content means nothing to clients. */
+            cursor: string;
+            /** @description Sessions that were deleted. */
+            forgotten?: components["schemas"]["SessionId"][];
+            /** @description The client now knows everything; changes follow. Sent once. */
+            ready?: boolean;
+            /** @description The watch starts over with everything: what the client knows is out of date. */
+            reset?: boolean;
+            /** @description Sessions that are new or have changed. */
+            sessions: components["schemas"]["ChangedSession"][];
+        };
+        /** @description Show all sessions and open requests, and then changes. */
+        WatchCommand: {
+            /**
+             * @description The `cursor` of the last change that the client has; without it, everything is shown.
+             * @default null
+             */
+            after?: string | null;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            command: "watch";
+            /** @description The client's id for the call, returned in the reply. */
+            id?: unknown;
+        };
+        /** @description The line that carries a change. */
+        WatchFrame: {
+            /** @description The change. */
+            watch: components["schemas"]["WatchChange"];
+        };
     };
     responses: {
         /** @description What went wrong */
@@ -2936,8 +3320,8 @@ export type BoardEvent = components['schemas']['BoardEvent'];
 export type BoardEventPage = components['schemas']['BoardEventPage'];
 export type BoardSession = components['schemas']['BoardSession'];
 export type BoardSessionRequest = components['schemas']['BoardSessionRequest'];
+export type ChangedSession = components['schemas']['ChangedSession'];
 export type CommandFrame = components['schemas']['CommandFrame'];
-export type Configure = components['schemas']['Configure'];
 export type ConfigureCommand = components['schemas']['ConfigureCommand'];
 export type ContainmentStatus = components['schemas']['ContainmentStatus'];
 export type Delivery = components['schemas']['Delivery'];
@@ -2958,6 +3342,7 @@ export type Image = components['schemas']['Image'];
 export type Interrupt = components['schemas']['Interrupt'];
 export type InterruptCommand = components['schemas']['InterruptCommand'];
 export type InterruptResult = components['schemas']['InterruptResult'];
+export type LabelCommand = components['schemas']['LabelCommand'];
 export type ListCommand = components['schemas']['ListCommand'];
 export type McpServer = components['schemas']['McpServer'];
 export type McpServerInput = components['schemas']['McpServerInput'];
@@ -3004,7 +3389,11 @@ export type SandboxSettings = components['schemas']['SandboxSettings'];
 export type SandboxSettingsInput = components['schemas']['SandboxSettingsInput'];
 export type SandboxViolations = components['schemas']['SandboxViolations'];
 export type SandboxViolationsInput = components['schemas']['SandboxViolationsInput'];
+export type SearchCommand = components['schemas']['SearchCommand'];
+export type SearchHit = components['schemas']['SearchHit'];
+export type SearchResult = components['schemas']['SearchResult'];
 export type ServerStatus = components['schemas']['ServerStatus'];
+export type SessionChange = components['schemas']['SessionChange'];
 export type SessionConfig = components['schemas']['SessionConfig'];
 export type SessionConfigInput = components['schemas']['SessionConfigInput'];
 export type SessionDetails = components['schemas']['SessionDetails'];
@@ -3013,6 +3402,7 @@ export type SessionEndedEvent = components['schemas']['SessionEndedEvent'];
 export type SessionId = components['schemas']['SessionId'];
 export type SessionList = components['schemas']['SessionList'];
 export type SessionRequest = components['schemas']['SessionRequest'];
+export type SessionSort = components['schemas']['SessionSort'];
 export type SessionStartedEvent = components['schemas']['SessionStartedEvent'];
 export type SessionState = components['schemas']['SessionState'];
 export type SessionSummary = components['schemas']['SessionSummary'];
@@ -3047,7 +3437,16 @@ export type TurnFailedEvent = components['schemas']['TurnFailedEvent'];
 export type TurnFailure = components['schemas']['TurnFailure'];
 export type TurnOrigin = components['schemas']['TurnOrigin'];
 export type TurnStartedEvent = components['schemas']['TurnStartedEvent'];
+export type UnwatchCommand = components['schemas']['UnwatchCommand'];
+export type UsageBin = components['schemas']['UsageBin'];
+export type UsageBy = components['schemas']['UsageBy'];
+export type UsageCommand = components['schemas']['UsageCommand'];
+export type UsageReport = components['schemas']['UsageReport'];
 export type UsageReportedEvent = components['schemas']['UsageReportedEvent'];
+export type UsageRow = components['schemas']['UsageRow'];
+export type WatchChange = components['schemas']['WatchChange'];
+export type WatchCommand = components['schemas']['WatchCommand'];
+export type WatchFrame = components['schemas']['WatchFrame'];
 export type ResponseProblem = components['responses']['Problem'];
 export type $defs = Record<string, never>;
 export interface operations {
@@ -3421,15 +3820,57 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    search: {
+        parameters: {
+            query?: {
+                /** @description the words; in double quotes, they must follow each other */
+                q?: string;
+                /** @description only in this session */
+                sessionId?: string;
+                /** @description only texts of events of this type */
+                type?: "turnStarted" | "textChunk" | "thinkingChunk" | "toolStarted" | "fileChanged";
+                /** @description the next of the previous page */
+                after?: string;
+                /** @description page size, 1 to 200; a number outside this range is clamped to it */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SearchResult"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
     listSessions: {
         parameters: {
             query?: {
                 /** @description page size, 1 to 500; a number outside this range is clamped to it */
                 limit?: number;
-                /** @description the last session of the previous page */
+                /** @description the next of the previous page */
                 after?: string;
                 /** @description only sessions that have not ended */
                 live?: boolean;
+                /** @description only sessions in this state */
+                state?: "starting" | "idle" | "working" | "waitingPermission" | "waitingQuestion" | "stalled" | "ended";
+                /** @description only sessions of this agent */
+                agent?: "claude" | "codex" | "gemini" | "acp" | "demo";
+                /** @description only sessions in this directory or below it */
+                directory?: string;
+                /** @description only sessions with these words in the title, the start of the first prompt, the directory or the tags */
+                q?: string;
+                /** @description the order; activity by default */
+                sort?: "activity" | "created" | "pinned";
             };
             header?: never;
             path?: never;
@@ -3536,7 +3977,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Configure"];
+                "application/json": components["schemas"]["SessionChange"];
             };
         };
         responses: {
@@ -3557,12 +3998,14 @@ export interface operations {
             query?: {
                 /** @description the number of the last event that the client has */
                 after?: number;
+                /** @description a page of the newest events before this number */
+                before?: number;
                 /** @description page size, 1 to 10000; a number outside this range is clamped to it */
                 limit?: number;
                 /** @description how many seconds a page waits for its first event, 0 to 60; a number outside this range is clamped to it */
                 wait?: number;
-                /** @description core shows only the specification's twelve event types */
-                profile?: "core" | "full";
+                /** @description full shows everything, lean leaves native out, core shows only the specification's twelve event types */
+                profile?: "core" | "lean" | "full";
             };
             header?: {
                 /** @description the same as after; takes precedence over it */
@@ -3595,6 +4038,33 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getEvent: {
+        parameters: {
+            query?: {
+                /** @description full shows everything, lean leaves native out, core shows only the specification's twelve event types */
+                profile?: "core" | "lean" | "full";
+            };
+            header?: never;
+            path: {
+                id: string;
+                seq: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Event"];
+                };
             };
             default: components["responses"]["Problem"];
         };
@@ -3813,8 +4283,8 @@ export interface operations {
             query?: {
                 /** @description the number of the last event that the client has */
                 after?: number;
-                /** @description core shows only the specification's twelve event types */
-                profile?: "core" | "full";
+                /** @description full shows everything, lean leaves native out, core shows only the specification's twelve event types */
+                profile?: "core" | "lean" | "full";
             };
             header?: never;
             path: {
@@ -3899,6 +4369,85 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Ticket"];
                 };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getUsage: {
+        parameters: {
+            query?: {
+                /** @description only turns that ended at this time or later, RFC 3339 */
+                from?: string;
+                /** @description only turns that ended before this time, RFC 3339 */
+                to?: string;
+                /** @description the length of a row in time */
+                bin?: "hour" | "day";
+                /** @description what rows tell apart */
+                by?: "agent" | "model" | "session" | "directory";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UsageReport"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    watchSessions: {
+        parameters: {
+            query?: {
+                /** @description the cursor of the last message that the client has */
+                after?: string;
+                /** @description how many seconds a single message waits for a change, 0 to 60; a number outside this range is clamped to it */
+                wait?: number;
+            };
+            header?: {
+                /** @description the same as after; takes precedence over it */
+                "Last-Event-ID"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WatchChange"];
+                    "text/event-stream": string;
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    openGateway: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The connection is open */
+            101: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             default: components["responses"]["Problem"];
         };
