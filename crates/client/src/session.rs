@@ -6,7 +6,7 @@ mod snapshot;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use agentwire_protocol::reply::{PromptResult, SessionDetails};
+use agentwire_protocol::reply::{PromptQueue, PromptResult, QueuedPrompt, SessionDetails};
 use agentwire_protocol::{
     AgentType, Command, Configure, Json, Prompt, SessionId, SessionState, SessionSummary,
     Settlement, TokenUsage,
@@ -126,6 +126,28 @@ impl Session {
         let reply = self.send(Command::Prompt(prompt)).await?;
         let taken: PromptResult = self.client().parse(&reply)?;
         Ok(taken.message_id)
+    }
+
+    /// The prompts that wait for their turn, in the order in which they will be sent.
+    pub async fn queue(&self) -> Result<Vec<QueuedPrompt>, AgentError> {
+        let reply = self.send(Command::Queue).await?;
+        let queue: PromptQueue = self.client().parse(&reply)?;
+        Ok(queue.queued)
+    }
+
+    /// Cancels a prompt that waits for its turn.
+    pub async fn cancel(&self, message_id: impl Into<String>) -> Result<(), AgentError> {
+        self.send(Command::Cancel { message_id: message_id.into() }).await.map(drop)
+    }
+
+    /// Changes the text of a prompt that waits for its turn.
+    pub async fn edit(
+        &self,
+        message_id: impl Into<String>,
+        text: impl Into<String>,
+    ) -> Result<(), AgentError> {
+        let command = Command::Edit { message_id: message_id.into(), text: text.into() };
+        self.send(command).await.map(drop)
     }
 
     /// Stops the current turn. The session and its queued prompts stay.

@@ -6,9 +6,10 @@ use std::collections::VecDeque;
 use agentwire_protocol::event::{
     ToolFailed, ToolFailure, TurnCompleted, TurnFailed, TurnFailure, TurnOrigin, TurnStarted,
 };
-use agentwire_protocol::{MAIN_AGENT, Prompt, Text, TokenUsage};
+use agentwire_protocol::{GatewayError, MAIN_AGENT, Prompt, Text, TokenUsage};
 
 use crate::agent::report_cancelled;
+use crate::prompt_queue::not_queued;
 use crate::tape::{Agent, Ending, Out};
 
 /// How many tool calls or requests may be open at once; further ones are not reported.
@@ -134,6 +135,32 @@ impl<T, R> Ledger<T, R> {
         for work in self.prompts.drain(kept.min(self.prompts.len())..) {
             work.ids.iter().for_each(|id| report_cancelled(&id.decode(), out));
         }
+    }
+
+    /// Cancels the waiting prompt with this id.
+    pub(crate) fn cancel_prompt(
+        &mut self,
+        message_id: &str,
+        out: &mut Out<'_>,
+    ) -> Result<(), GatewayError> {
+        let at = self.place(message_id)?;
+        self.prompts.remove(at);
+        report_cancelled(message_id, out);
+        Ok(())
+    }
+
+    /// Gives the waiting prompt with this id another text.
+    pub(crate) fn edit_prompt(&mut self, message_id: &str, text: &str) -> Result<(), GatewayError> {
+        let at = self.place(message_id)?;
+        if let Some(work) = self.prompts.get_mut(at) {
+            work.text = Text::from(text.to_owned());
+        }
+        Ok(())
+    }
+
+    fn place(&self, message_id: &str) -> Result<usize, GatewayError> {
+        let fits = |work: &TurnInput<'_>| work.ids.iter().any(|id| id.decode() == message_id);
+        self.prompts.iter().position(fits).ok_or_else(|| not_queued(message_id))
     }
 
     /// The prompt of the next turn, if we sent it.

@@ -25,6 +25,7 @@ pub mod overrides;
 pub mod permission_updates;
 pub mod program;
 pub mod project;
+pub mod prompt_queue;
 pub mod query;
 mod recent_ids;
 mod sent_text;

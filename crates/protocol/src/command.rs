@@ -62,6 +62,20 @@ pub enum Command {
         /// Only report what would change.
         dry_run: bool,
     },
+    /// List the prompts that wait for their turn.
+    Queue,
+    /// Cancel one of them.
+    Cancel {
+        /// The `messageId` of the accepted prompt.
+        message_id: String,
+    },
+    /// Change the text of one of them.
+    Edit {
+        /// The `messageId` of the accepted prompt.
+        message_id: String,
+        /// The new text.
+        text: String,
+    },
 }
 
 impl Command {
@@ -78,6 +92,9 @@ impl Command {
             Self::Configure(_) => "configure",
             Self::Query { .. } => "query",
             Self::Rewind { .. } => "rewind",
+            Self::Queue => "queue",
+            Self::Cancel { .. } => "cancel",
+            Self::Edit { .. } => "edit",
         }
     }
 }
@@ -446,6 +463,15 @@ impl CommandFrame {
                 let fields: RewindFields = read(&fields)?;
                 Command::Rewind { message_id: fields.message_id, dry_run: fields.dry_run }
             }
+            "queue" => {
+                read::<NoFurtherFields>(&fields)?;
+                Command::Queue
+            }
+            "cancel" => Command::Cancel { message_id: read::<CancelFields>(&fields)?.message_id },
+            "edit" => {
+                let EditFields { message_id, prompt } = read(&fields)?;
+                Command::Edit { message_id, text: prompt }
+            }
             unknown => {
                 return Err(GatewayError::new(
                     ErrorCode::UnknownMethod,
@@ -480,6 +506,36 @@ fn unread(what: &str) -> GatewayError {
 
 #[derive(JsonSchema)]
 struct NoFields {}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NoFurtherFields {}
+
+/// A queued prompt to cancel. Further fields are ignored: what stops something is not refused for its form.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct CancelFields {
+    /// The `messageId` of the accepted prompt.
+    message_id: String,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct EditFields {
+    /// The `messageId` of the accepted prompt.
+    message_id: String,
+    /// The new text; images stay as they are.
+    prompt: String,
+}
+
+/// The new text of a queued prompt.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "NewText")]
+pub struct NewText {
+    /// The new text; images stay as they are.
+    pub prompt: String,
+}
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -88,6 +88,31 @@ pub struct PromptResult {
     pub repeated: bool,
 }
 
+/// The prompts that wait for their turn, in the order in which they will be sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PromptQueue {
+    /// The prompts.
+    pub queued: Vec<QueuedPrompt>,
+}
+
+/// A prompt that waits for its turn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QueuedPrompt {
+    /// The id of the prompt.
+    pub message_id: String,
+    /// The text; at most its first 64 KiB.
+    pub prompt: String,
+    /// How many images it has.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub images: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
 /// An interrupted turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -265,6 +290,9 @@ pub struct Replies {
     query: Json<'static>,
     /// The agent's reply.
     rewind: Json<'static>,
+    queue: PromptQueue,
+    cancel: Nothing,
+    edit: Nothing,
     list: SessionList,
     show: SessionDetails,
     label: SessionSummary,

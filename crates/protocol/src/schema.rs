@@ -78,7 +78,7 @@ pub fn spread_command(frame: &mut Fields, definitions: &mut Fields, place: &str)
     for (command, name, mut whole) in spread {
         whole.remove("unevaluatedProperties");
         whole.remove("additionalProperties");
-        if !matches!(&*command, "interrupt" | "stop" | "finish" | "unwatch") {
+        if !matches!(&*command, "interrupt" | "stop" | "finish" | "cancel" | "unwatch") {
             whole.insert("additionalProperties".to_owned(), false.into());
         }
         if let ("list" | "usage" | "watch" | "unwatch", Some(Value::Object(fields))) =

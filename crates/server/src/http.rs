@@ -12,6 +12,7 @@ mod listen_policy;
 mod metrics;
 mod openapi;
 mod problem;
+mod queue;
 mod reports;
 mod rest;
 mod routes;

@@ -24,6 +24,7 @@ mod pending_request;
 mod phase;
 pub mod policy;
 mod prompts;
+mod queue;
 mod requests;
 mod screening;
 mod settle_requests;

@@ -23,6 +23,7 @@ mod locked_store;
 mod logs;
 mod operations;
 mod pages;
+mod queue;
 mod request_forms;
 #[path = "../shared/scenarios/mod.rs"]
 mod scenarios;

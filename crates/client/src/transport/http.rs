@@ -329,6 +329,14 @@ fn command_request(
             post(command.name(), Some(command.fields()))
         }
         Command::Stop | Command::Finish => post(command.name(), None),
+        Command::Queue => Ok((Method::GET, "/queue".to_owned(), None)),
+        Command::Cancel { message_id } => {
+            Ok((Method::DELETE, format!("/queue/{}", encode(message_id)), None))
+        }
+        Command::Edit { message_id, text } => {
+            let body = Json::of(&serde_json::json!({ "prompt": text }));
+            Ok((Method::PATCH, format!("/queue/{}", encode(message_id)), Some(body)))
+        }
         Command::Settle(settlement) => {
             let request = encode(settlement.request_id.as_str());
             post(&format!("requests/{request}"), Some(Json::of(settlement)))

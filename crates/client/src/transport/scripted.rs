@@ -296,6 +296,7 @@ impl ScriptState {
                         Json::of(&PromptResult { message_id, repeated: false })
                     }
                     Command::Query { .. } | Command::Rewind { .. } => Json::trusted("null"),
+                    Command::Queue => Json::trusted(r#"{"queued":[]}"#),
                     Command::Interrupt { .. } => Json::trusted(r#"{"stillQueued":[]}"#),
                     _ => Json::EMPTY,
                 })

@@ -94,7 +94,10 @@ impl Unified {
             | Command::Settle(_)
             | Command::Configure(_)
             | Command::Query { .. }
-            | Command::Rewind { .. }) => {
+            | Command::Rewind { .. }
+            | Command::Queue
+            | Command::Cancel { .. }
+            | Command::Edit { .. }) => {
                 let session = named(session_id).map_err(refused)?;
                 (GatewayCall::Command(session, command), ReplyAction::Reply)
             }

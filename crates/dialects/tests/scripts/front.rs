@@ -231,7 +231,13 @@ fn commanded(command: &Command) -> String {
         Command::Attach { after } => frame(name, &json!({ "after": after })),
         Command::Prompt(prompt) => frame(name, prompt),
         Command::Interrupt { cancel_queued: true } => frame(name, &json!({ "cancelQueued": true })),
-        Command::Interrupt { .. } | Command::Stop | Command::Finish => frame(name, &json!({})),
+        Command::Interrupt { .. } | Command::Stop | Command::Finish | Command::Queue => {
+            frame(name, &json!({}))
+        }
+        Command::Cancel { message_id } => frame(name, &json!({ "messageId": message_id })),
+        Command::Edit { message_id, text } => {
+            frame(name, &json!({ "messageId": message_id, "prompt": text }))
+        }
         Command::Settle(settlement) => frame(name, settlement),
         Command::Configure(change) => frame(name, change),
         // A client's JSON stays as it was sent.

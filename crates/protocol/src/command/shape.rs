@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 
 use super::inquiry::{RequestsFields, SessionFields, WatchFields};
 use super::{
-    AttachFields, Configure, InterruptFields, NoFields, Prompt, QueryFields, RewindFields,
-    Settlement,
+    AttachFields, CancelFields, Configure, EditFields, InterruptFields, NoFields, Prompt,
+    QueryFields, RewindFields, Settlement,
 };
 use crate::json::Json;
 use crate::labels::LabelFields;
@@ -51,6 +51,12 @@ enum Named {
     Query(QueryFields),
     /// Restore files to their state at a message.
     Rewind(RewindFields),
+    /// List the prompts that wait for their turn.
+    Queue(NoFields),
+    /// Cancel a prompt that waits for its turn.
+    Cancel(CancelFields),
+    /// Change the text of a prompt that waits for its turn.
+    Edit(EditFields),
     /// List sessions.
     List(ListQuery),
     /// Change the title, the pin or the tags of a session.

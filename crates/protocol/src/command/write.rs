@@ -19,7 +19,11 @@ impl Command {
             Command::Interrupt { cancel_queued } => {
                 Json::of(&json!({ "cancelQueued": cancel_queued }))
             }
-            Command::Stop | Command::Finish => Json::EMPTY,
+            Command::Stop | Command::Finish | Command::Queue => Json::EMPTY,
+            Command::Cancel { message_id } => Json::of(&json!({ "messageId": message_id })),
+            Command::Edit { message_id, text } => {
+                Json::of(&json!({ "messageId": message_id, "prompt": text }))
+            }
             Command::Settle(settlement) => Json::of(settlement),
             Command::Configure(change) => Json::of(change),
             Command::Query { method, args } => {
@@ -106,6 +110,9 @@ mod tests {
             Command::Interrupt { cancel_queued: true },
             Command::Stop,
             Command::Finish,
+            Command::Queue,
+            Command::Cancel { message_id: "m".to_owned() },
+            Command::Edit { message_id: "m".to_owned(), text: "other".to_owned() },
             Command::Settle(Settlement::deny("r", "no")),
             Command::Configure(Configure { model: Some(None), ..Configure::default() }),
             Command::Query {

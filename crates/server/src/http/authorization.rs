@@ -37,12 +37,14 @@ pub(crate) fn check(caller: &Caller, ask: &GatewayCall) -> Result<(), GatewayErr
             | Command::Interrupt { .. }
             | Command::Stop
             | Command::Finish
+            | Command::Cancel { .. }
+            | Command::Edit { .. }
             | Command::Rewind { .. } => need(caller, Scope::Drive),
             Command::Query { method, args } => {
                 need(caller, Scope::Drive)?;
                 query(caller, method, args)
             }
-            Command::Attach { .. } => Ok(()),
+            Command::Attach { .. } | Command::Queue => Ok(()),
         },
         GatewayCall::Query(GatewayQuery::Label(..)) => need(caller, Scope::Drive),
         GatewayCall::Sessions { .. }

@@ -1,21 +1,23 @@
 //! The routes: one table, from which the router and the OpenAPI document are made.
 
-use agentwire_protocol::command::{InterruptFields, QueryFields, RewindFields};
+use agentwire_protocol::command::{InterruptFields, NewText, QueryFields, RewindFields};
 use agentwire_protocol::reply::{
-    InterruptResult, Nothing, OpenRequest, PromptResult, RequestList, SessionDetails, SessionList,
+    InterruptResult, Nothing, OpenRequest, PromptQueue, PromptResult, RequestList, SessionDetails,
+    SessionList,
 };
 use agentwire_protocol::{
     AgentType, Event, Json, NewSession, Prompt, SearchQuery, SearchResult, SessionChange,
     SessionRequest, SessionSort, SessionState, SessionSummary, UsageBin, UsageBy, UsageReport,
 };
 use axum::Router;
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::{MethodRouter, get, patch, post};
 use http::Method;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::problem::Problem;
 use super::{
-    App, auth, board, events, inbox, metrics, openapi, reports, rest, socket, watch, web_page,
+    App, auth, board, events, inbox, metrics, openapi, queue, reports, rest, socket, watch,
+    web_page,
 };
 use crate::tokens::Scope;
 
@@ -350,6 +352,40 @@ pub(super) const ROUTES: &[Route] = &[
             response: ResponseKind::Json(of::<PromptResult>),
             ..operation("post", "promptSession", Some(Scope::Drive), "Send a prompt to a session")
         }],
+    },
+    Route {
+        path: "/v1/sessions/{id}/queue",
+        methods: || get(queue::list),
+        operations: &[Operation {
+            response: ResponseKind::Json(of::<PromptQueue>),
+            ..operation(
+                "get",
+                "listQueue",
+                Some(Scope::Watch),
+                "List the prompts that wait for their turn",
+            )
+        }],
+    },
+    Route {
+        path: "/v1/sessions/{id}/queue/{message}",
+        methods: || patch(queue::edit).delete(queue::cancel),
+        operations: &[
+            Operation {
+                body: Some(of::<NewText>),
+                ..operation(
+                    "patch",
+                    "editPrompt",
+                    Some(Scope::Drive),
+                    "Change the text of a prompt that waits for its turn",
+                )
+            },
+            operation(
+                "delete",
+                "cancelPrompt",
+                Some(Scope::Drive),
+                "Cancel a prompt that waits for its turn",
+            ),
+        ],
     },
     Route {
         path: "/v1/sessions/{id}/interrupt",

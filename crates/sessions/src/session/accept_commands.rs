@@ -99,7 +99,11 @@ fn prompt_id(command: &Command) -> Option<&str> {
 /// Whether a command makes an agent stop. Such commands are accepted at any time.
 fn is_brake(command: &Command) -> bool {
     match command {
-        Command::Interrupt { .. } | Command::Stop | Command::Finish => true,
+        Command::Interrupt { .. }
+        | Command::Stop
+        | Command::Finish
+        | Command::Cancel { .. }
+        | Command::Queue => true,
         Command::Settle(settlement) => settlement.behavior == Some(Behavior::Deny),
         _ => false,
     }
@@ -125,7 +129,8 @@ pub(super) fn weight(command: &Command) -> usize {
         Command::Query { method, args } => {
             method.len() + args.iter().map(|arg| arg.get().len()).sum::<usize>()
         }
-        Command::Rewind { message_id, .. } => message_id.len(),
+        Command::Rewind { message_id, .. } | Command::Cancel { message_id } => message_id.len(),
+        Command::Edit { message_id, text } => message_id.len() + text.len(),
         Command::Configure(change) => {
             let names =
                 [change.model.as_ref().and_then(Option::as_ref), change.permission_mode.as_ref()];
@@ -135,6 +140,7 @@ pub(super) fn weight(command: &Command) -> usize {
         | Command::Attach { .. }
         | Command::Interrupt { .. }
         | Command::Stop
+        | Command::Queue
         | Command::Finish => 0,
     }
 }

@@ -1,5 +1,6 @@
 //! Carries out the commands of clients.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use agentwire_dialects::agent::{AgentDialect, Exit};
@@ -23,6 +24,7 @@ use super::hooks::add;
 use super::pending_prompt::PendingPrompt;
 use super::pending_request::PendingRequest;
 use super::phase::{Phase, Stop};
+use super::queue::shown;
 use super::structured::Structured;
 use crate::process::TreeSignal;
 
@@ -33,7 +35,10 @@ impl Actor {
     /// Carries out a command. An error is the reply; otherwise the reply follows as an effect.
     pub(super) fn command(&mut self, call: Call, command: Command) -> Result<(), GatewayError> {
         if self.supervisor.process().is_some_and(|process| process.waiting() > OUTGOING_LIMIT)
-            && !matches!(command, Command::Interrupt { .. } | Command::Stop | Command::Finish)
+            && !matches!(
+                command,
+                Command::Interrupt { .. } | Command::Stop | Command::Finish | Command::Queue
+            )
         {
             let message = "the agent does not read its input; interrupt or stop it";
             return Err(GatewayError::new(ErrorCode::Overloaded, message));
@@ -71,6 +76,12 @@ impl Actor {
                 self.needs_process()?;
                 self.tape.command(call, &command, &mut self.core)
             }
+            Command::Queue => {
+                self.list_queue(call);
+                Ok(())
+            }
+            Command::Cancel { message_id } => self.cancel_prompt(call, &message_id),
+            Command::Edit { message_id, text } => self.edit_prompt(call, &message_id, &text),
             Command::Start(_) | Command::Attach { .. } => Err(GatewayError::new(
                 ErrorCode::InvalidMessage,
                 format!("the command {} does not apply to a running session", command.name()),
@@ -138,6 +149,7 @@ impl Actor {
     ) -> Result<(), GatewayError> {
         let PendingPrompt { mut prompt, is_queued, .. } = pending;
         let text = prompt.text.clone();
+        let given = shown(&prompt);
         if let Some(structured) = &self.core.structured {
             add(&mut prompt, None, Some(structured.request()));
         }
@@ -173,6 +185,10 @@ impl Actor {
             self.core.state.record.summary.title = title;
         }
         done?;
+        if !steers {
+            let waiting: BTreeSet<&String> = self.core.state.waiting().collect();
+            self.prompts.give(given, |id| waiting.contains(id));
+        }
         self.touch();
         if waits && !is_queued {
             self.queued(&id);

@@ -15,7 +15,7 @@ use agentwire_protocol::{
 use super::actor::Actor;
 use super::callers::NOBODY;
 use super::commands::taken;
-use super::pending_prompt::{HELD_BYTES, PendingPrompt, check_room};
+use super::pending_prompt::{HELD_BYTES, PendingPrompt, check_room, place};
 use super::pending_request::{Asker, PendingRequest};
 use super::requests::allows;
 use super::state::DerivedState;
@@ -185,6 +185,21 @@ impl Limits {
     /// Whether prompts wait at a limit.
     pub(super) fn hold_prompts(&self) -> bool {
         !self.prompts.is_empty()
+    }
+
+    pub(super) fn held_prompts(&self) -> impl Iterator<Item = &Prompt> {
+        self.prompts.iter().map(|pending| &pending.prompt)
+    }
+
+    /// Drops a prompt that waits at a limit. Returns whether it did wait.
+    pub(super) fn drop_prompt(&mut self, id: &str) -> bool {
+        place(self.prompts.iter(), id).map(|at| self.prompts.remove(at)).is_some()
+    }
+
+    pub(super) fn edit_prompt(&mut self, id: &str, text: &str) -> bool {
+        let at = place(self.prompts.iter(), id);
+        let found = at.and_then(|at| self.prompts.get_mut(at)).filter(|it| !it.has_passed);
+        found.map(|pending| text.clone_into(&mut pending.prompt.text)).is_some()
     }
 
     /// Holds a prompt, if there is room.

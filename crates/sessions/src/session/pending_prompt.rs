@@ -36,6 +36,14 @@ impl From<Prompt> for PendingPrompt {
     }
 }
 
+/// The place of the prompt with this id.
+pub(super) fn place<'e>(
+    mut waiting: impl Iterator<Item = &'e PendingPrompt>,
+    id: &str,
+) -> Option<usize> {
+    waiting.position(|pending| pending.prompt.message_id.as_deref() == Some(id))
+}
+
 /// Refuses a prompt if there is no room for it next to those that wait.
 pub(super) fn check_room<'e>(
     waiting: impl Iterator<Item = &'e Prompt>,

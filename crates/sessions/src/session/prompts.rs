@@ -3,12 +3,14 @@
 
 mod ids;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
+use agentwire_protocol::reply::QueuedPrompt;
 use agentwire_protocol::{GatewayError, Prompt};
 
 use self::ids::Ids;
-use super::pending_prompt::{HELD_BYTES, check_room};
+use super::pending_prompt::{HELD_BYTES, HELD_LIMIT, check_room};
+use super::queue::shown;
 
 #[derive(Debug, Default)]
 pub(super) struct Prompts {
@@ -17,6 +19,8 @@ pub(super) struct Prompts {
     queue: VecDeque<Prompt>,
     /// The turn of the first of them was interrupted.
     is_interrupted: bool,
+    /// Prompts that the agent has and whose turn has not started, as they are listed.
+    given: BTreeMap<String, QueuedPrompt>,
 }
 
 impl Prompts {
@@ -38,6 +42,42 @@ impl Prompts {
     /// Refuses a prompt if there is no room to wait for its process.
     pub(super) fn check_room(&self, prompt: &Prompt) -> Result<(), GatewayError> {
         check_room(self.queue.iter(), prompt, HELD_BYTES)
+    }
+
+    /// Remembers a prompt that the agent got, for lists. Those that no longer wait are forgotten.
+    pub(super) fn give(&mut self, prompt: QueuedPrompt, waits: impl Fn(&String) -> bool) {
+        self.given.retain(|id, _| waits(id));
+        if waits(&prompt.message_id) && self.given.len() < HELD_LIMIT {
+            self.given.insert(prompt.message_id.clone(), prompt);
+        }
+    }
+
+    /// A prompt that the agent has.
+    pub(super) fn given(&self, id: &str) -> Option<&QueuedPrompt> {
+        self.given.get(id)
+    }
+
+    /// Whether the prompt waits for its process.
+    pub(super) fn is_queued(&self, id: &str) -> bool {
+        self.queue.iter().any(|prompt| prompt.message_id.as_deref() == Some(id))
+    }
+
+    pub(super) fn drop_queued(&mut self, id: &str) {
+        let is_it = |prompt: &Prompt| prompt.message_id.as_deref() == Some(id);
+        self.is_interrupted &= !self.queue.front().is_some_and(is_it);
+        self.queue.retain(|prompt| prompt.message_id.as_deref() != Some(id));
+    }
+
+    pub(super) fn edit_queued(&mut self, id: &str, text: &str) {
+        let mut queue = self.queue.iter_mut();
+        if let Some(prompt) = queue.find(|prompt| prompt.message_id.as_deref() == Some(id)) {
+            text.clone_into(&mut prompt.text);
+        }
+        if let Some(given) = self.given.get_mut(id) {
+            let images = given.images;
+            let message_id = Some(id.to_owned());
+            *given = QueuedPrompt { images, ..shown(&Prompt { message_id, ..Prompt::text(text) }) };
+        }
     }
 
     pub(super) fn queue(&mut self, prompt: Prompt) {

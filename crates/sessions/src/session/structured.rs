@@ -11,12 +11,12 @@ use std::sync::Arc;
 use agentwire_dialects::agent::Capabilities;
 use agentwire_protocol::event::TurnCompleted;
 use agentwire_protocol::usage::{ModelUsage, plus_cost};
-use agentwire_protocol::{ErrorCode, GatewayError, Json, SessionConfig, TokenUsage};
+use agentwire_protocol::{ErrorCode, GatewayError, Json, Prompt, SessionConfig, TokenUsage};
 use jsonschema::Validator;
 use tokio::sync::oneshot;
 
 use self::answer::{CheckResult, cut};
-use super::pending_prompt::PendingPrompt;
+use super::pending_prompt::{PendingPrompt, place};
 use crate::blocking::blocking;
 
 /// The name of the failure, as clients of Claude know it.
@@ -143,6 +143,20 @@ impl Structured {
 
     pub(super) fn waiting(&self) -> impl Iterator<Item = &String> {
         self.waiting.iter().filter_map(|pending| pending.prompt.message_id.as_ref())
+    }
+
+    pub(super) fn waiting_prompts(&self) -> impl Iterator<Item = &Prompt> {
+        self.waiting.iter().map(|pending| &pending.prompt)
+    }
+
+    /// Drops a prompt that waits. Returns whether it did wait.
+    pub(super) fn drop_prompt(&mut self, id: &str) -> bool {
+        place(self.waiting.iter(), id).and_then(|at| self.waiting.remove(at)).is_some()
+    }
+
+    pub(super) fn edit_prompt(&mut self, id: &str, text: &str) -> bool {
+        let found = place(self.waiting.iter(), id).and_then(|at| self.waiting.get_mut(at));
+        found.map(|pending| text.clone_into(&mut pending.prompt.text)).is_some()
     }
 }
 

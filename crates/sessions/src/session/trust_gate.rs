@@ -147,6 +147,37 @@ impl TrustGate {
         prompts
     }
 
+    pub(super) fn prompts(&self) -> impl Iterator<Item = &Prompt> {
+        self.waiting.iter().filter_map(|(_, command)| match command {
+            Command::Prompt(prompt) => Some(prompt),
+            _ => None,
+        })
+    }
+
+    /// Drops a prompt that waits. Returns whether it did wait.
+    pub(super) fn drop_prompt(&mut self, id: &str) -> bool {
+        let is_it = |command: &Command| matches!(command, Command::Prompt(prompt) if prompt.message_id.as_deref() == Some(id));
+        let at = self.waiting.iter().position(|(_, command)| is_it(command));
+        let dropped = at.and_then(|at| self.waiting.remove(at));
+        if let Some((_, command)) = &dropped {
+            self.bytes = self.bytes.saturating_sub(weight(command));
+        }
+        dropped.is_some()
+    }
+
+    pub(super) fn edit_prompt(&mut self, id: &str, text: &str) -> bool {
+        for (_, command) in &mut self.waiting {
+            if let Command::Prompt(prompt) = command
+                && prompt.message_id.as_deref() == Some(id)
+            {
+                self.bytes = self.bytes.saturating_sub(prompt.text.len()) + text.len();
+                text.clone_into(&mut prompt.text);
+                return true;
+            }
+        }
+        false
+    }
+
     pub(super) fn has_prompt(&self) -> bool {
         self.waiting.iter().any(|(_, command)| matches!(command, Command::Prompt(_)))
     }

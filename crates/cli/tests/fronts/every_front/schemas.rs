@@ -143,6 +143,14 @@ fn every_command_and_its_reply() {
     assert_eq!(wire.ask("prompt", prompt), Ok(again));
     wire.until("turnStarted");
     wire.ask("prompt", with(json!({ "prompt": "/say later" }))).expect("it waits");
+    let waits = wire.ask("prompt", with(json!({ "prompt": "/say never" }))).expect("it waits");
+    let queue = wire.ask("queue", session.clone()).expect("a list");
+    assert_eq!(queue["queued"][1]["messageId"], waits["messageId"]);
+    let edit = with(json!({ "messageId": waits["messageId"], "prompt": "/say else" }));
+    let refused = wire.ask("edit", edit).expect_err("the demo agent has it already");
+    assert_eq!(refused["code"], "unsupported");
+    let cancel = with(json!({ "messageId": waits["messageId"] }));
+    wire.ask("cancel", cancel).expect("it is cancelled");
     wire.ask("interrupt", with(json!({ "cancelQueued": true }))).expect("it stops");
     wire.ask("configure", with(json!({ "approvalMode": "autoAll" }))).expect("it is changed");
     wire.ask("query", with(json!({ "method": "supportedModels" }))).expect("an answer");
@@ -176,7 +184,8 @@ fn every_command_and_its_reply() {
 
     wire.done.sort_unstable();
     wire.done.dedup();
-    let all: Vec<&String> = wire.replies.keys().filter(|name| *name != "rewind").collect();
+    let all: Vec<&String> =
+        wire.replies.keys().filter(|name| !matches!(name.as_str(), "rewind" | "edit")).collect();
     assert_eq!(wire.done.iter().collect::<Vec<_>>(), all);
     wire.program.hang_up();
     while wire.program.line().is_some() {}

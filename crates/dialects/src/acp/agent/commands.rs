@@ -10,6 +10,7 @@ use super::handshake::Stage;
 use super::settings::WantedMode;
 use super::{SENT_LIMIT, SentRequest, Setting, Translator, Waiter};
 use crate::agent::refused_command;
+use crate::prompt_queue;
 use crate::tape::{Action, Out};
 
 /// Queries whose answers are known once the session is open.
@@ -34,7 +35,16 @@ impl Translator {
             Command::Settle(settlement) => self.settle(settlement, out)?,
             Command::Configure(change) => return self.configure(call, change, out),
             Command::Query { method, args } => return self.query(call, method, args, out),
-            Command::Rewind { .. } | Command::Start(_) | Command::Attach { .. } => {
+            Command::Cancel { message_id } => {
+                prompt_queue::cancel(&mut self.queue, message_id, out)?;
+            }
+            Command::Edit { message_id, text } => {
+                prompt_queue::edit(&mut self.queue, message_id, text)?;
+            }
+            Command::Rewind { .. }
+            | Command::Queue
+            | Command::Start(_)
+            | Command::Attach { .. } => {
                 return Err(refused_command(self.name(), command));
             }
         }

@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use agentwire_protocol::event::{AgentInfo, ErrorEvent, Status, StatusChanged};
 use agentwire_protocol::{Call, ErrorCode, GatewayError, Json, Text};
 use serde::Serialize;
+use serde_json::json;
 
 use super::Translator;
 use crate::claude::launch::initialize;
 use crate::claude::wire::{ControlResponse, InitializeResult, Response};
 use crate::json::Value;
+use crate::prompt_queue::not_queued;
 use crate::tape::Out;
 
 /// How many calls may wait for the agent's reply.
@@ -51,6 +53,8 @@ struct PendingCall {
     done: Option<Json<'static>>,
     /// The mode to report if the agent succeeds.
     mode: Option<String>,
+    /// The prompt to cancel. The agent says whether it was still waiting.
+    cancels: Option<String>,
 }
 
 /// The reply to `initialize`, and the calls that wait for it.
@@ -111,6 +115,18 @@ impl Calls {
     ) -> Result<(), GatewayError> {
         let done = done.map(|done| Json::of(&done));
         self.send(request, PendingCall { done, mode, ..PendingCall::of(call) }, out)
+    }
+
+    /// Asks the agent to drop a prompt that waits.
+    pub(super) fn cancel_prompt(
+        &mut self,
+        call: Call,
+        message_id: &str,
+        out: &mut Out<'_>,
+    ) -> Result<(), GatewayError> {
+        let request = json!({ "subtype": "cancel_async_message", "message_uuid": message_id });
+        let cancels = Some(message_id.to_owned());
+        self.send(&request, PendingCall { cancels, ..PendingCall::of(call) }, out)
     }
 
     fn send(
@@ -226,7 +242,9 @@ impl Translator {
         if let Some(model) = alone.and_then(|answer| answer.read::<Text<'_>>("model")) {
             out.emit(StatusChanged::new(Status::Model).message(model));
         }
-        let Some(PendingCall { call: Some(call), field, done, mode, .. }) = waiting else { return };
+        let Some(PendingCall { call: Some(call), field, done, mode, cancels, .. }) = waiting else {
+            return;
+        };
         if let Some(mode) = mode.filter(|_| !failed) {
             out.emit(StatusChanged::new(Status::Mode).message(Text::from(mode)));
         }
@@ -240,6 +258,16 @@ impl Translator {
         }
         if self.calls.waiting.iter().any(|other| other.call == Some(call)) {
             return;
+        }
+        if let Some(message_id) = cancels {
+            let is_cancelled = response.response.and_then(|it| it.read::<bool>("cancelled"));
+            return out.reply(
+                call,
+                match is_cancelled {
+                    Some(true) => Ok(Json::EMPTY),
+                    Some(false) | None => Err(not_queued(&message_id)),
+                },
+            );
         }
         let answer = match field {
             Some(field) => response.response.and_then(|answer| answer.get(field)),

@@ -82,7 +82,15 @@ impl Translator {
             Command::Rewind { message_id, dry_run } => {
                 return self.rewind(call, Json::of(message_id), *dry_run, out);
             }
-            Command::Start(_) | Command::Attach { .. } => {
+            Command::Cancel { message_id } => {
+                return self.calls.cancel_prompt(call, message_id, out);
+            }
+            Command::Edit { .. } => {
+                let what =
+                    "another text for a prompt that it has; cancel the prompt and send another";
+                return Err(self.unsupported(what));
+            }
+            Command::Start(_) | Command::Attach { .. } | Command::Queue => {
                 return Err(refused_command(self.name(), command));
             }
         }

@@ -16,6 +16,7 @@ use super::{Driver, Translator};
 use crate::agent::report_cancelled;
 use crate::json::Value;
 use crate::ledger::{TurnInput, failed_turn};
+use crate::prompt_queue;
 use crate::tape::{Action, Out};
 
 /// How many responses may be awaited at once.
@@ -121,6 +122,18 @@ impl Translator {
         for prompt in std::mem::take(&mut self.wire.waiting) {
             prompt.message_id.iter().for_each(|id| report_cancelled(id, out));
         }
+    }
+
+    pub(super) fn cancel_prompt(
+        &mut self,
+        message_id: &str,
+        out: &mut Out<'_>,
+    ) -> Result<(), GatewayError> {
+        prompt_queue::cancel(&mut self.wire.waiting, message_id, out)
+    }
+
+    pub(super) fn edit_prompt(&mut self, message_id: &str, text: &str) -> Result<(), GatewayError> {
+        prompt_queue::edit(&mut self.wire.waiting, message_id, text)
     }
 
     /// Sends a request, or holds it until the handshake is done.

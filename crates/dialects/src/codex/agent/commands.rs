@@ -57,7 +57,12 @@ impl Translator {
             Command::Settle(settlement) => self.settle(settlement, out)?,
             Command::Configure(change) => self.configure(change, out)?,
             Command::Query { method, args } => return self.query(call, method, args, out),
-            Command::Rewind { .. } | Command::Start(_) | Command::Attach { .. } => {
+            Command::Cancel { message_id } => self.cancel_prompt(message_id, out)?,
+            Command::Edit { message_id, text } => self.edit_prompt(message_id, text)?,
+            Command::Rewind { .. }
+            | Command::Queue
+            | Command::Start(_)
+            | Command::Attach { .. } => {
                 return Err(refused_command(self.driver.name(), command));
             }
         }

@@ -1,12 +1,12 @@
 //! Prompts that wait for hooks. They reach the agent in the order in which they were accepted.
 
 use agentwire_protocol::event::TurnFailure;
-use agentwire_protocol::{Call, GatewayError, Json, Prompt};
+use agentwire_protocol::{Call, ErrorCode, GatewayError, Json, Prompt};
 
 use super::super::actor::Actor;
 use super::super::callers::NOBODY;
 use super::super::commands::taken;
-use super::super::pending_prompt::{HELD_BYTES, PendingPrompt, check_room};
+use super::super::pending_prompt::{HELD_BYTES, PendingPrompt, check_room, place};
 use super::output::Output;
 use super::{HookEvent, Hooks};
 
@@ -31,6 +31,42 @@ enum Stage {
 impl Hooks {
     pub(in super::super) fn hold_prompts(&self) -> bool {
         !self.prompts.is_empty()
+    }
+
+    /// Whether hooks decide about prompts.
+    pub(in super::super) fn check_prompts(&self) -> bool {
+        self.wants(HookEvent::UserPromptSubmit, &[])
+    }
+
+    pub(in super::super) fn held_prompts(&self) -> impl Iterator<Item = &Prompt> {
+        self.prompts.iter().map(|held| &held.pending.prompt)
+    }
+
+    /// The place of a prompt that waits here and whose hooks are not raised yet.
+    fn untouched(&self, id: &str) -> Result<Option<usize>, GatewayError> {
+        let at = place(self.prompts.iter().map(|held| &held.pending), id);
+        match at.and_then(|at| self.prompts.get(at)).map(|held| &held.stage) {
+            None | Some(Stage::Taken) => Ok(at),
+            Some(Stage::Asked | Stage::Free(_) | Stage::Blocked(_, _)) => {
+                let message = "hooks have seen this prompt; interrupt its turn instead";
+                Err(GatewayError::new(ErrorCode::Conflict, message))
+            }
+        }
+    }
+
+    /// Drops a prompt that waits. Returns whether it did wait.
+    pub(in super::super) fn drop_prompt(&mut self, id: &str) -> Result<bool, GatewayError> {
+        let at = self.untouched(id)?;
+        Ok(at.and_then(|at| self.prompts.remove(at)).is_some())
+    }
+
+    pub(in super::super) fn edit_prompt(
+        &mut self,
+        id: &str,
+        text: &str,
+    ) -> Result<bool, GatewayError> {
+        let found = self.untouched(id)?.and_then(|at| self.prompts.get_mut(at));
+        Ok(found.map(|held| text.clone_into(&mut held.pending.prompt.text)).is_some())
     }
 
     fn gate_prompts(&self) -> bool {
