@@ -137,16 +137,16 @@ impl<T, R> Ledger<T, R> {
         }
     }
 
-    /// Cancels the waiting prompt with this id.
+    /// Cancels the waiting prompt with this id. Returns whether it was the next.
     pub(crate) fn cancel_prompt(
         &mut self,
         message_id: &str,
         out: &mut Out<'_>,
-    ) -> Result<(), GatewayError> {
+    ) -> Result<bool, GatewayError> {
         let at = self.place(message_id)?;
         self.prompts.remove(at);
         report_cancelled(message_id, out);
-        Ok(())
+        Ok(at == 0)
     }
 
     /// Gives the waiting prompt with this id another text.

@@ -7,16 +7,16 @@ use agentwire_protocol::{ErrorCode, GatewayError, Prompt};
 use crate::agent::report_cancelled;
 use crate::tape::Out;
 
-/// Cancels the prompt with this id, if it waits here.
+/// Cancels the prompt with this id, if it waits here. Returns whether it was the next.
 pub(crate) fn cancel(
     queue: &mut VecDeque<Prompt>,
     message_id: &str,
     out: &mut Out<'_>,
-) -> Result<(), GatewayError> {
+) -> Result<bool, GatewayError> {
     let at = place(queue, message_id)?;
     queue.remove(at);
     report_cancelled(message_id, out);
-    Ok(())
+    Ok(at == 0)
 }
 
 /// Gives the prompt with this id another text, if it waits here.

@@ -133,7 +133,9 @@ impl AgentTranslator for Translator {
             Command::Configure(_) => {
                 return Err(GatewayError::unsupported(NAME, "maxThinkingTokens"));
             }
-            Command::Cancel { message_id } => self.ledger.cancel_prompt(message_id, out)?,
+            Command::Cancel { message_id } => {
+                self.ledger.cancel_prompt(message_id, out)?;
+            }
             Command::Edit { message_id, text } => self.ledger.edit_prompt(message_id, text)?,
             Command::Settle(_)
             | Command::Queue

@@ -24,7 +24,7 @@ use super::hooks::add;
 use super::pending_prompt::PendingPrompt;
 use super::pending_request::PendingRequest;
 use super::phase::{Phase, Stop};
-use super::queue::shown;
+use super::prompts::GivenPrompt;
 use super::structured::Structured;
 use crate::process::TreeSignal;
 
@@ -37,7 +37,11 @@ impl Actor {
         if self.supervisor.process().is_some_and(|process| process.waiting() > OUTGOING_LIMIT)
             && !matches!(
                 command,
-                Command::Interrupt { .. } | Command::Stop | Command::Finish | Command::Queue
+                Command::Interrupt { .. }
+                    | Command::Stop
+                    | Command::Finish
+                    | Command::Queue
+                    | Command::Cancel { .. }
             )
         {
             let message = "the agent does not read its input; interrupt or stop it";
@@ -147,9 +151,9 @@ impl Actor {
         call: Call,
         pending: PendingPrompt,
     ) -> Result<(), GatewayError> {
+        let given = GivenPrompt::new(&pending);
         let PendingPrompt { mut prompt, is_queued, .. } = pending;
         let text = prompt.text.clone();
-        let given = shown(&prompt);
         if let Some(structured) = &self.core.structured {
             add(&mut prompt, None, Some(structured.request()));
         }

@@ -15,7 +15,7 @@ use agentwire_protocol::{
 use super::actor::Actor;
 use super::callers::NOBODY;
 use super::commands::taken;
-use super::pending_prompt::{HELD_BYTES, PendingPrompt, check_room, place};
+use super::pending_prompt::{HELD_BYTES, PendingPrompt, check_room, edit, place};
 use super::pending_request::{Asker, PendingRequest};
 use super::requests::allows;
 use super::state::DerivedState;
@@ -196,10 +196,8 @@ impl Limits {
         place(self.prompts.iter(), id).map(|at| self.prompts.remove(at)).is_some()
     }
 
-    pub(super) fn edit_prompt(&mut self, id: &str, text: &str) -> bool {
-        let at = place(self.prompts.iter(), id);
-        let found = at.and_then(|at| self.prompts.get_mut(at)).filter(|it| !it.has_passed);
-        found.map(|pending| text.clone_into(&mut pending.prompt.text)).is_some()
+    pub(super) fn edit_prompt(&mut self, id: &str, text: &str) -> Result<bool, GatewayError> {
+        edit(&mut self.prompts, id, text, HELD_BYTES)
     }
 
     /// Holds a prompt, if there is room.

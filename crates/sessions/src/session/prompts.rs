@@ -9,7 +9,9 @@ use agentwire_protocol::reply::QueuedPrompt;
 use agentwire_protocol::{GatewayError, Prompt};
 
 use self::ids::Ids;
-use super::pending_prompt::{HELD_BYTES, HELD_LIMIT, check_room};
+use super::pending_prompt::{
+    HELD_BYTES, HELD_LIMIT, PendingPrompt, check_growth, check_room, seen_by_hooks,
+};
 use super::queue::shown;
 
 #[derive(Debug, Default)]
@@ -20,7 +22,20 @@ pub(super) struct Prompts {
     /// The turn of the first of them was interrupted.
     is_interrupted: bool,
     /// Prompts that the agent has and whose turn has not started, as they are listed.
-    given: BTreeMap<String, QueuedPrompt>,
+    given: BTreeMap<String, GivenPrompt>,
+}
+
+#[derive(Debug)]
+pub(super) struct GivenPrompt {
+    shown: QueuedPrompt,
+    /// Hooks have let it pass, so its text stays.
+    has_passed: bool,
+}
+
+impl GivenPrompt {
+    pub(super) fn new(pending: &PendingPrompt) -> Self {
+        Self { shown: shown(&pending.prompt), has_passed: pending.has_passed }
+    }
 }
 
 impl Prompts {
@@ -45,16 +60,24 @@ impl Prompts {
     }
 
     /// Remembers a prompt that the agent got, for lists. Those that no longer wait are forgotten.
-    pub(super) fn give(&mut self, prompt: QueuedPrompt, waits: impl Fn(&String) -> bool) {
+    pub(super) fn give(&mut self, prompt: GivenPrompt, waits: impl Fn(&String) -> bool) {
         self.given.retain(|id, _| waits(id));
-        if waits(&prompt.message_id) && self.given.len() < HELD_LIMIT {
-            self.given.insert(prompt.message_id.clone(), prompt);
+        if waits(&prompt.shown.message_id) && self.given.len() < HELD_LIMIT {
+            self.given.insert(prompt.shown.message_id.clone(), prompt);
         }
     }
 
     /// A prompt that the agent has.
     pub(super) fn given(&self, id: &str) -> Option<&QueuedPrompt> {
-        self.given.get(id)
+        self.given.get(id).map(|given| &given.shown)
+    }
+
+    /// Refuses another text for a prompt that the agent has, if hooks know the text or there is no room.
+    pub(super) fn check_edit(&self, id: &str, text: &str) -> Result<(), GatewayError> {
+        if self.given.get(id).is_none_or(|given| given.has_passed) {
+            return Err(seen_by_hooks());
+        }
+        check_growth(self.queue.iter(), text, HELD_BYTES)
     }
 
     /// Whether the prompt waits for its process.
@@ -74,9 +97,10 @@ impl Prompts {
             text.clone_into(&mut prompt.text);
         }
         if let Some(given) = self.given.get_mut(id) {
-            let images = given.images;
+            let images = given.shown.images;
             let message_id = Some(id.to_owned());
-            *given = QueuedPrompt { images, ..shown(&Prompt { message_id, ..Prompt::text(text) }) };
+            let prompt = Prompt { message_id, ..Prompt::text(text) };
+            given.shown = QueuedPrompt { images, ..shown(&prompt) };
         }
     }
 
@@ -148,6 +172,29 @@ mod tests {
         prompts.clear_queue();
         prompts.queue(prompt("c".to_owned()));
         assert!(!prompts.next_is_interrupted());
+    }
+
+    #[test]
+    fn one_prompt_is_dropped_with_its_interrupt_or_changed() {
+        let mut prompts = Prompts::default();
+        for id in ["a", "b", "c"] {
+            let prompt = Prompt { message_id: Some(id.to_owned()), ..Prompt::text(id) };
+            prompts.give(GivenPrompt::new(&PendingPrompt::from(prompt.clone())), |_| true);
+            prompts.queue(prompt);
+        }
+        prompts.interrupt_next();
+        prompts.drop_queued("b");
+        prompts.edit_queued("a", "changed");
+        assert!(prompts.next_is_interrupted(), "it is still for the first");
+        assert_eq!(prompts.given("a").unwrap().prompt, "changed");
+        prompts.drop_queued("a");
+        assert!(!prompts.next_is_interrupted() && !prompts.is_queued("a"));
+        let passed = PendingPrompt { has_passed: true, ..PendingPrompt::from(prompt("d".into())) };
+        prompts.give(GivenPrompt::new(&passed), |_| true);
+        assert!(prompts.check_edit("c", "other").is_ok());
+        assert_eq!(prompts.check_edit("", "other").unwrap_err().code, ErrorCode::Conflict);
+        assert_eq!(prompts.next().unwrap().text, "c");
+        assert!(prompts.next().is_none());
     }
 
     #[test]

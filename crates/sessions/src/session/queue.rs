@@ -61,19 +61,20 @@ impl Actor {
     ) -> Result<(), GatewayError> {
         check_prompt(&Prompt::text(text), self.plan.agent, self.plan.dialect)?;
         let is_held = self.core.hooks.edit_prompt(id, text)?
-            || self.core.structured.as_mut().is_some_and(|it| it.edit_prompt(id, text))
-            || self.limits.edit_prompt(id, text)
-            || self.trust_gate.edit_prompt(id, text);
+            || match &mut self.core.structured {
+                Some(structured) => structured.edit_prompt(id, text)?,
+                None => false,
+            }
+            || self.limits.edit_prompt(id, text)?
+            || self.trust_gate.edit_prompt(id, text)?;
         if is_held {
             self.core.answer(call, Ok(Json::EMPTY));
         } else {
             self.check_given(id)?;
-            if self.core.hooks.check_prompts() {
-                return Err(conflict("hooks have seen this prompt; cancel it and send another"));
-            }
             if self.core.structured.is_some() {
                 return Err(conflict("the prompt is about to start; it cannot be changed"));
             }
+            self.prompts.check_edit(id, text)?;
             let command = Command::Edit { message_id: id.to_owned(), text: text.to_owned() };
             self.tape.command(call, &command, &mut self.core)?;
             self.prompts.edit_queued(id, text);

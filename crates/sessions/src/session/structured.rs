@@ -16,7 +16,7 @@ use jsonschema::Validator;
 use tokio::sync::oneshot;
 
 use self::answer::{CheckResult, cut};
-use super::pending_prompt::{PendingPrompt, place};
+use super::pending_prompt::{PendingPrompt, edit, place};
 use crate::blocking::blocking;
 
 /// The name of the failure, as clients of Claude know it.
@@ -154,9 +154,8 @@ impl Structured {
         place(self.waiting.iter(), id).and_then(|at| self.waiting.remove(at)).is_some()
     }
 
-    pub(super) fn edit_prompt(&mut self, id: &str, text: &str) -> bool {
-        let found = place(self.waiting.iter(), id).and_then(|at| self.waiting.get_mut(at));
-        found.map(|pending| text.clone_into(&mut pending.prompt.text)).is_some()
+    pub(super) fn edit_prompt(&mut self, id: &str, text: &str) -> Result<bool, GatewayError> {
+        edit(self.waiting.make_contiguous(), id, text, WAITING_BYTES)
     }
 }
 

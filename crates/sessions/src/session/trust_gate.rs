@@ -26,7 +26,7 @@ use super::actor::Actor;
 use super::callers::NOBODY;
 use super::commands::taken;
 use super::core::Effect;
-use super::pending_prompt::PendingPrompt;
+use super::pending_prompt::{PendingPrompt, replace_text};
 use super::pending_request::Asker;
 use super::requests::allows;
 use super::supervisor::Due;
@@ -156,7 +156,10 @@ impl TrustGate {
 
     /// Drops a prompt that waits. Returns whether it did wait.
     pub(super) fn drop_prompt(&mut self, id: &str) -> bool {
-        let is_it = |command: &Command| matches!(command, Command::Prompt(prompt) if prompt.message_id.as_deref() == Some(id));
+        let is_it = |command: &Command| match command {
+            Command::Prompt(prompt) => prompt.message_id.as_deref() == Some(id),
+            _ => false,
+        };
         let at = self.waiting.iter().position(|(_, command)| is_it(command));
         let dropped = at.and_then(|at| self.waiting.remove(at));
         if let Some((_, command)) = &dropped {
@@ -165,17 +168,21 @@ impl TrustGate {
         dropped.is_some()
     }
 
-    pub(super) fn edit_prompt(&mut self, id: &str, text: &str) -> bool {
+    pub(super) fn edit_prompt(&mut self, id: &str, text: &str) -> Result<bool, GatewayError> {
         for (_, command) in &mut self.waiting {
             if let Command::Prompt(prompt) = command
                 && prompt.message_id.as_deref() == Some(id)
             {
-                self.bytes = self.bytes.saturating_sub(prompt.text.len()) + text.len();
-                text.clone_into(&mut prompt.text);
-                return true;
+                let bytes = self.bytes.saturating_sub(prompt.text.len()) + text.len();
+                if bytes > WAITING_BYTES {
+                    return Err(GatewayError::new(ErrorCode::Overloaded, "too many prompts wait"));
+                }
+                replace_text(prompt, text)?;
+                self.bytes = bytes;
+                return Ok(true);
             }
         }
-        false
+        Ok(false)
     }
 
     pub(super) fn has_prompt(&self) -> bool {

@@ -129,7 +129,12 @@ impl Translator {
         message_id: &str,
         out: &mut Out<'_>,
     ) -> Result<(), GatewayError> {
-        prompt_queue::cancel(&mut self.wire.waiting, message_id, out)
+        let was_next = prompt_queue::cancel(&mut self.wire.waiting, message_id, out)?;
+        // An interrupt that no turn has taken yet was for it, not for the prompt after it.
+        if was_next && !self.turn_is_wanted() {
+            self.wire.interrupt = false;
+        }
+        Ok(())
     }
 
     pub(super) fn edit_prompt(&mut self, message_id: &str, text: &str) -> Result<(), GatewayError> {

@@ -236,7 +236,10 @@ impl Translator {
                 let model = change.model.as_ref().and_then(Option::as_ref);
                 report_change(change, model.or(self.first_model.as_ref()).map(String::as_str), out);
             }
-            Command::Cancel { message_id } => self.ledger.cancel_prompt(message_id, out)?,
+            // If it was interrupted, the prompt after it was not.
+            Command::Cancel { message_id } => {
+                self.exec.stops_next &= !self.ledger.cancel_prompt(message_id, out)?;
+            }
             Command::Edit { message_id, text } => self.ledger.edit_prompt(message_id, text)?,
             Command::Settle(_)
             | Command::Queue

@@ -6,7 +6,9 @@ use agentwire_protocol::{Call, ErrorCode, GatewayError, Json, Prompt};
 use super::super::actor::Actor;
 use super::super::callers::NOBODY;
 use super::super::commands::taken;
-use super::super::pending_prompt::{HELD_BYTES, PendingPrompt, check_room, place};
+use super::super::pending_prompt::{
+    HELD_BYTES, PendingPrompt, check_growth, check_room, place, replace_text,
+};
 use super::output::Output;
 use super::{HookEvent, Hooks};
 
@@ -31,11 +33,6 @@ enum Stage {
 impl Hooks {
     pub(in super::super) fn hold_prompts(&self) -> bool {
         !self.prompts.is_empty()
-    }
-
-    /// Whether hooks decide about prompts.
-    pub(in super::super) fn check_prompts(&self) -> bool {
-        self.wants(HookEvent::UserPromptSubmit, &[])
     }
 
     pub(in super::super) fn held_prompts(&self) -> impl Iterator<Item = &Prompt> {
@@ -65,8 +62,11 @@ impl Hooks {
         id: &str,
         text: &str,
     ) -> Result<bool, GatewayError> {
-        let found = self.untouched(id)?.and_then(|at| self.prompts.get_mut(at));
-        Ok(found.map(|held| text.clone_into(&mut held.pending.prompt.text)).is_some())
+        let Some(at) = self.untouched(id)? else { return Ok(false) };
+        check_growth(self.held_prompts(), text, HELD_BYTES)?;
+        let Some(held) = self.prompts.get_mut(at) else { return Ok(false) };
+        replace_text(&mut held.pending.prompt, text)?;
+        Ok(true)
     }
 
     fn gate_prompts(&self) -> bool {

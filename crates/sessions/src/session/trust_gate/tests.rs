@@ -86,6 +86,27 @@ fn prompts_leave_alone_and_other_commands_stay() {
 }
 
 #[test]
+fn a_prompt_that_waits_is_dropped_or_changed_alone() {
+    let mut trust_gate = TrustGate::new(Wish::Ask, None);
+    for (call, id) in [(1, "a"), (2, "b")] {
+        let message_id = Some(id.to_owned());
+        let prompt = Prompt { message_id, ..Prompt::text("four") };
+        trust_gate.queue(Call(call), Command::Prompt(prompt)).expect("room");
+    }
+    trust_gate.queue(Call(3), Command::Stop).expect("room");
+    assert_eq!(trust_gate.edit_prompt("b", "longer"), Ok(true));
+    assert_eq!(trust_gate.edit_prompt("c", "longer"), Ok(false));
+    assert_eq!(trust_gate.bytes, 10);
+    assert!(trust_gate.drop_prompt("a") && !trust_gate.drop_prompt("a"));
+    assert_eq!((trust_gate.bytes, waiting(&trust_gate)), (6, vec![2, 3]));
+    trust_gate.bytes = WAITING_BYTES;
+    let error = trust_gate.edit_prompt("b", "longest").expect_err("no room");
+    assert_eq!(error.code, ErrorCode::Overloaded);
+    let texts: Vec<&str> = trust_gate.prompts().map(|prompt| prompt.text.as_str()).collect();
+    assert_eq!(texts, ["longer"]);
+}
+
+#[test]
 fn files_that_changed_after_they_were_shown_are_not_the_same() {
     let shown = survey_of(vec![found("a", Some("1")), found("b", None)]);
     assert!(is_same(&shown, &survey_of(vec![found("a", Some("1")), found("b", None)])));
