@@ -37,6 +37,9 @@ const COMMANDS = {
   label: { route: `PATCH ${SESSION}`, frame: true },
   search: { route: "GET /v1/search", repeat: true, frame: true },
   usage: { route: "GET /v1/usage", repeat: true, frame: true },
+  queue: { route: `GET ${SESSION}/queue`, repeat: true, frame: true },
+  cancel: { route: `DELETE ${SESSION}/queue/{messageId}`, frame: true },
+  edit: { route: `PATCH ${SESSION}/queue/{messageId}`, frame: true },
 } as const satisfies Record<Exclude<CommandName, Streaming>, CallSpec>;
 
 /** Calls that only a server has. */

@@ -10,6 +10,7 @@ import type {
   ConfigureCommand, Event, EventPage, InterruptResult, Profile, Prompt, PromptResult, RequestList, RequestRaisedEvent,
   SessionDetails, SessionState, SessionSummary, Settlement, TokenUsage,
   LabelCommand,
+  PromptQueue,
 } from "./types.js";
 
 /** What a session needs of its client. @internal */
@@ -202,6 +203,21 @@ export class Session {
     const given = typeof prompt === "string" ? { prompt } : prompt;
     const fields = { ...given, messageId: given.messageId ?? randomId() };
     return ((await this.#send("prompt", fields, options)) as PromptResult).messageId;
+  }
+
+  /** The prompts that wait for their turn. */
+  async queue(options: SignalOption = {}): Promise<PromptQueue> {
+    return (await this.#send("queue", {}, options)) as PromptQueue;
+  }
+
+  /** Cancels a prompt that waits for its turn. */
+  async cancel(messageId: string, options: SignalOption = {}): Promise<void> {
+    await this.#send("cancel", { messageId }, options);
+  }
+
+  /** Changes the text of a prompt that waits for its turn. */
+  async edit(messageId: string, prompt: string, options: SignalOption = {}): Promise<void> {
+    await this.#send("edit", { messageId, prompt }, options);
   }
 
   /** Stops the current turn. The session stays open. */

@@ -198,6 +198,17 @@ export interface Attached {
 /** Whether the call may run. */
 export type Behavior = "allow" | "deny";
 
+/** Cancel a prompt that waits for its turn. */
+export interface CancelCommand {
+  command: "cancel";
+  /** The client's id for the call, returned in the reply. */
+  id?: unknown;
+  /** The `messageId` of the accepted prompt. */
+  messageId: string;
+  /** The session; may be omitted if the connection has one. */
+  sessionId?: string | null;
+}
+
 /** A session that is new or has changed. */
 export interface ChangedSession {
   /** All its open requests, oldest first, if they have changed. */
@@ -207,7 +218,7 @@ export interface ChangedSession {
 }
 
 /** One line of a client: a command to a session, or an inquiry to the gateway. */
-export type CommandFrame = StartCommand | AttachCommand | PromptCommand | InterruptCommand | StopCommand | FinishCommand | SettleCommand | ConfigureCommand | QueryCommand | RewindCommand | ListCommand | LabelCommand | ShowCommand | RequestsCommand | UsageCommand | SearchCommand | DetachCommand | WatchCommand | UnwatchCommand;
+export type CommandFrame = StartCommand | AttachCommand | PromptCommand | InterruptCommand | StopCommand | FinishCommand | SettleCommand | ConfigureCommand | QueryCommand | RewindCommand | QueueCommand | CancelCommand | EditCommand | ListCommand | LabelCommand | ShowCommand | RequestsCommand | UsageCommand | SearchCommand | DetachCommand | WatchCommand | UnwatchCommand;
 
 /** Change the model or the mode. Omitted fields stay as they are. */
 export interface ConfigureCommand {
@@ -257,6 +268,19 @@ export interface DoneFrame {
   id?: unknown;
   /** The type depends on the command, see `Replies`. */
   reply: unknown;
+}
+
+/** Change the text of a prompt that waits for its turn. */
+export interface EditCommand {
+  command: "edit";
+  /** The client's id for the call, returned in the reply. */
+  id?: unknown;
+  /** The `messageId` of the accepted prompt. */
+  messageId: string;
+  /** The new text; images stay as they are. */
+  prompt: string;
+  /** The session; may be omitted if the connection has one. */
+  sessionId?: string | null;
 }
 
 /**
@@ -535,6 +559,12 @@ export type Native = {
   unterminated?: boolean;
 };
 
+/** The new text of a queued prompt. */
+export interface NewText {
+  /** The new text; images stay as they are. */
+  prompt: string;
+}
+
 /** An empty reply, `{}`. */
 export type Nothing = Record<string, unknown>;
 
@@ -731,6 +761,12 @@ export interface PromptCommand {
   sessionId?: string | null;
 }
 
+/** The prompts that wait for their turn, in the order in which they will be sent. */
+export interface PromptQueue {
+  /** The prompts. */
+  queued: QueuedPrompt[];
+}
+
 /** An accepted prompt. */
 export interface PromptResult {
   /** The id of the prompt; the turn that works on it names it. */
@@ -790,15 +826,36 @@ export interface QuestionOption {
   label: string;
 }
 
+/** List the prompts that wait for their turn. */
+export interface QueueCommand {
+  command: "queue";
+  /** The client's id for the call, returned in the reply. */
+  id?: unknown;
+  /** The session; may be omitted if the connection has one. */
+  sessionId?: string | null;
+}
+
+/** A prompt that waits for its turn. */
+export interface QueuedPrompt {
+  /** How many images it has. */
+  images?: number;
+  /** The id of the prompt. */
+  messageId: string;
+  /** The text; at most its first 64 KiB. */
+  prompt: string;
+}
+
 /** How long an answer applies. */
 export type Remember = "once" | "session";
 
 /** The replies by command. */
 export interface Replies {
   attach: Attached;
+  cancel: Nothing;
   /** The agent's reply. */
   configure: unknown;
   detach: Nothing;
+  edit: Nothing;
   finish: Nothing;
   interrupt: InterruptResult;
   label: SessionSummary;
@@ -806,6 +863,7 @@ export interface Replies {
   prompt: PromptResult;
   /** The agent's reply. */
   query: unknown;
+  queue: PromptQueue;
   requests: RequestList;
   /** The agent's reply. */
   rewind: unknown;

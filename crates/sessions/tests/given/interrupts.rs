@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use agentwire_protocol::event::{EventKind, Status, TurnFailure};
-use agentwire_protocol::{AgentType, Command, Prompt, SessionConfig};
+use agentwire_protocol::reply::PromptQueue;
+use agentwire_protocol::{AgentType, Command, ErrorCode, Prompt, SessionConfig};
 use agentwire_sessions::settings::Timing;
 
 use crate::harness::Session;
@@ -97,6 +98,48 @@ async fn an_interrupt_of_a_cancelled_prompt_leaves_the_next_turn_alone() {
     interrupted.await.reply.unwrap();
     next.await.reply.unwrap();
     session.until(|kind| matches!(kind, EventKind::TurnStarted(_)).then_some(())).await;
+    // Longer than all signals would take.
+    tokio::time::sleep(6 * moment).await;
+    for file in ["say", "go"] {
+        std::fs::write(session.file(file), "").unwrap();
+    }
+    session.completed().await;
+    session.end().await;
+}
+
+/// The interrupt was for the prompt that is cancelled, not for the one after it.
+#[tokio::test]
+async fn a_prompt_that_is_cancelled_alone_takes_its_interrupt_with_it() {
+    let moment = Duration::from_millis(100);
+    let timing = Timing { interrupt: moment, signal: moment, ..Timing::default() };
+    let mut session = Session::start_within(timing, STEPS, exec(), "one").await.unwrap();
+    session.until(|kind| matches!(kind, EventKind::TurnStarted(_)).then_some(())).await;
+    for id in ["two", "three"] {
+        let prompt = Prompt { message_id: Some(id.to_owned()), ..Prompt::text(id) };
+        session.handle.send(Command::Prompt(prompt)).await.unwrap();
+    }
+    for file in ["stay", "say", "go"] {
+        std::fs::write(session.file(file), "").unwrap();
+    }
+    session.completed().await;
+    session.handle.send(Command::Interrupt { cancel_queued: false }).await.unwrap();
+    let cancel = || Command::Cancel { message_id: "two".to_owned() };
+    session.handle.send(cancel()).await.unwrap();
+    assert_eq!(session.handle.send(cancel()).await.unwrap_err().code, ErrorCode::Conflict);
+    let edit = Command::Edit { message_id: "three".to_owned(), text: "other".to_owned() };
+    session.handle.send(edit).await.unwrap();
+    let queue: PromptQueue = session.handle.send(Command::Queue).await.unwrap().read().unwrap();
+    let queued: Vec<_> = queue.queued.iter().map(|it| (&*it.message_id, &*it.prompt)).collect();
+    assert_eq!(queued, [("three", "other")]);
+    std::fs::remove_file(session.file("say")).unwrap();
+    std::fs::remove_file(session.file("stay")).unwrap();
+    let prompt = session
+        .until(|kind| match kind {
+            EventKind::TurnStarted(turn) => turn.prompt.as_ref().map(ToString::to_string),
+            _ => None,
+        })
+        .await;
+    assert_eq!(prompt, "other");
     // Longer than all signals would take.
     tokio::time::sleep(6 * moment).await;
     for file in ["say", "go"] {

@@ -2,7 +2,7 @@
 
 use agentwire_protocol::command::Image;
 use agentwire_protocol::event::{EventKind, TurnFailure};
-use agentwire_protocol::{Command, Prompt, SessionState, Settlement};
+use agentwire_protocol::{Command, ErrorCode, Prompt, SessionState, Settlement};
 use serde_json::json;
 
 use crate::harness::{ACP, CODEX, Session, config, hooks, input};
@@ -55,6 +55,44 @@ async fn prompts_keep_their_order_and_get_what_hooks_add() {
     let heard = session.heard();
     let at = |text: &str| heard.find(&format!("{text}\\n\\nadded to {text}")).unwrap();
     assert!(at("ONE") < at("TWO") && at("TWO") < at("THREE"), "{heard}");
+    session.end().await;
+}
+
+/// A text that hooks have judged stays as it is.
+#[tokio::test]
+async fn a_prompt_that_waits_is_cancelled_or_changed_before_its_hooks_see_it() {
+    let config = config(&hooks(&["UserPromptSubmit"]));
+    let mut session = Session::start(CODEX, config, "HANG").await;
+    let hook = session.hook("UserPromptSubmit").await;
+    session.answer(&hook, &json!({})).await;
+    session.until(|kind| matches!(kind, EventKind::TurnStarted(_)).then_some(())).await;
+    for id in ["ONE", "TWO", "THREE"] {
+        let prompt = Prompt { message_id: Some(id.to_owned()), ..Prompt::text(id) };
+        session.handle.send(Command::Prompt(prompt)).await.unwrap();
+    }
+    let cancel = |id: &str| Command::Cancel { message_id: id.to_owned() };
+    let edit = |id: &str| Command::Edit { message_id: id.to_owned(), text: format!("{id} other") };
+    let first = session.hook("UserPromptSubmit").await;
+    for command in [edit("ONE"), cancel("ONE")] {
+        let error = session.handle.send(command).await.unwrap_err();
+        assert_eq!(error.code, ErrorCode::Conflict, "{}", error.message);
+    }
+    session.handle.send(cancel("TWO")).await.unwrap();
+    session.handle.send(edit("THREE")).await.unwrap();
+    session.answer(&first, &json!({})).await;
+    let hook = session.hook("UserPromptSubmit").await;
+    assert_eq!(input(&hook)["prompt"], "THREE other");
+    session.answer(&hook, &json!({})).await;
+    // They wait for the turn, and hooks have let them pass.
+    let error = session.handle.send(edit("ONE")).await.unwrap_err();
+    assert!(error.message.contains("hooks"), "{}", error.message);
+    session.handle.send(cancel("ONE")).await.unwrap();
+    session.handle.send(Command::Interrupt { cancel_queued: false }).await.unwrap();
+    session.failed().await;
+    session.completed().await;
+    let heard = session.heard();
+    assert!(heard.contains("THREE other") && !heard.contains("TWO"), "{heard}");
+    assert!(!heard.contains("ONE"), "{heard}");
     session.end().await;
 }
 
