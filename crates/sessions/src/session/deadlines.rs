@@ -1,11 +1,13 @@
 //! Handles passed deadlines: signals, denials, and warnings about silent agents.
 
+use agentwire_dialects::tape::Signal;
 use agentwire_protocol::event::{Status, StatusChanged};
 use agentwire_protocol::{ErrorCode, Text};
 use tokio::time::Instant;
 
 use super::actor::Actor;
 use super::agent::Alarm;
+use super::core::Effect;
 use crate::process::TreeSignal;
 
 impl Actor {
@@ -15,6 +17,9 @@ impl Actor {
         let turn = self.core.state.current_turn();
         let has_started = self.supervisor.works_on(turn);
         if !has_started && self.plan.dialect.capabilities().process_per_turn {
+            // No process works on it, and the next process may be for another prompt.
+            let is_signal = |effect: &Effect| matches!(effect, Effect::Signal(Signal::Interrupt));
+            self.core.effects.retain(|effect| !is_signal(effect));
             return self.prompts.interrupt_next();
         }
         let at = Instant::now() + self.plan.settings.timing.interrupt;
