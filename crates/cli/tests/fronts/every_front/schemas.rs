@@ -161,6 +161,10 @@ fn every_command_and_its_reply() {
     wire.ask("show", session.clone()).expect("the session");
     let named = wire.ask("label", with(json!({ "title": "A name" }))).expect("the session");
     assert_eq!(named["title"], "A name");
+    let found = wire.ask("search", json!({ "q": "which", "limit": 5 })).expect("texts");
+    assert_eq!(found["hits"][0]["sessionId"], started["id"]);
+    let used = wire.ask("usage", json!({ "by": "agent" })).expect("rows");
+    assert_eq!(used["rows"][0]["agent"], "demo");
     wire.ask("detach", session.clone()).expect("nothing");
     wire.ask("watch", json!({})).expect("changes");
     while !wire.changes.iter().any(|change| change["watch"]["ready"] == true) {
