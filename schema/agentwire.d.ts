@@ -415,6 +415,41 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/sessions/{id}/queue": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the prompts that wait for their turn */
+        get: operations["listQueue"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}/queue/{message}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Cancel a prompt that waits for its turn */
+        delete: operations["cancelPrompt"];
+        options?: never;
+        head?: never;
+        /** Change the text of a prompt that waits for its turn */
+        patch: operations["editPrompt"];
+        trace?: never;
+    };
     "/v1/sessions/{id}/requests/{request}": {
         parameters: {
             query?: never;
@@ -895,6 +930,20 @@ export interface components {
             /** @description The prompt. */
             prompt: string;
         };
+        /** @description Cancel a prompt that waits for its turn. */
+        CancelCommand: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            command: "cancel";
+            /** @description The client's id for the call, returned in the reply. */
+            id?: unknown;
+            /** @description The `messageId` of the accepted prompt. */
+            messageId: string;
+            /** @description The session; may be omitted if the connection has one. */
+            sessionId?: string | null;
+        };
         /** @description A session that is new or has changed. */
         ChangedSession: {
             /** @description All its open requests, oldest first, if they have changed. */
@@ -903,7 +952,7 @@ export interface components {
             session: components["schemas"]["SessionSummary"];
         };
         /** @description One line of a client: a command to a session, or an inquiry to the gateway. */
-        CommandFrame: components["schemas"]["StartCommand"] | components["schemas"]["AttachCommand"] | components["schemas"]["PromptCommand"] | components["schemas"]["InterruptCommand"] | components["schemas"]["StopCommand"] | components["schemas"]["FinishCommand"] | components["schemas"]["SettleCommand"] | components["schemas"]["ConfigureCommand"] | components["schemas"]["QueryCommand"] | components["schemas"]["RewindCommand"] | components["schemas"]["ListCommand"] | components["schemas"]["LabelCommand"] | components["schemas"]["ShowCommand"] | components["schemas"]["RequestsCommand"] | components["schemas"]["UsageCommand"] | components["schemas"]["SearchCommand"] | components["schemas"]["DetachCommand"] | components["schemas"]["WatchCommand"] | components["schemas"]["UnwatchCommand"];
+        CommandFrame: components["schemas"]["StartCommand"] | components["schemas"]["AttachCommand"] | components["schemas"]["PromptCommand"] | components["schemas"]["InterruptCommand"] | components["schemas"]["StopCommand"] | components["schemas"]["FinishCommand"] | components["schemas"]["SettleCommand"] | components["schemas"]["ConfigureCommand"] | components["schemas"]["QueryCommand"] | components["schemas"]["RewindCommand"] | components["schemas"]["QueueCommand"] | components["schemas"]["CancelCommand"] | components["schemas"]["EditCommand"] | components["schemas"]["ListCommand"] | components["schemas"]["LabelCommand"] | components["schemas"]["ShowCommand"] | components["schemas"]["RequestsCommand"] | components["schemas"]["UsageCommand"] | components["schemas"]["SearchCommand"] | components["schemas"]["DetachCommand"] | components["schemas"]["WatchCommand"] | components["schemas"]["UnwatchCommand"];
         /** @description Change the model or the mode. Omitted fields stay as they are. */
         ConfigureCommand: {
             /** @description When to ask for approval. */
@@ -956,6 +1005,22 @@ export interface components {
             id?: unknown;
             /** @description The type depends on the command, see `Replies`. */
             reply: unknown;
+        };
+        /** @description Change the text of a prompt that waits for its turn. */
+        EditCommand: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            command: "edit";
+            /** @description The client's id for the call, returned in the reply. */
+            id?: unknown;
+            /** @description The `messageId` of the accepted prompt. */
+            messageId: string;
+            /** @description The new text; images stay as they are. */
+            prompt: string;
+            /** @description The session; may be omitted if the connection has one. */
+            sessionId?: string | null;
         };
         /**
          * @description Why a call was refused. Each front maps every code to its own specification's codes with an exhaustive
@@ -1292,6 +1357,11 @@ export interface components {
             /** @description The output ended without a line end after this line. */
             unterminated?: boolean;
         } & (unknown | unknown | unknown);
+        /** @description The new text of a queued prompt. */
+        NewText: {
+            /** @description The new text; images stay as they are. */
+            prompt: string;
+        };
         /** @description An empty reply, `{}`. */
         Nothing: Record<string, never>;
         /** @description What to do when a limit is reached. */
@@ -1506,6 +1576,11 @@ export interface components {
             /** @description The session; may be omitted if the connection has one. */
             sessionId?: string | null;
         };
+        /** @description The prompts that wait for their turn, in the order in which they will be sent. */
+        PromptQueue: {
+            /** @description The prompts. */
+            queued: components["schemas"]["QueuedPrompt"][];
+        };
         /** @description An accepted prompt. */
         PromptResult: {
             /** @description The id of the prompt; the turn that works on it names it. */
@@ -1569,14 +1644,40 @@ export interface components {
             /** @description The value to choose. */
             label: string;
         };
+        /** @description List the prompts that wait for their turn. */
+        QueueCommand: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            command: "queue";
+            /** @description The client's id for the call, returned in the reply. */
+            id?: unknown;
+            /** @description The session; may be omitted if the connection has one. */
+            sessionId?: string | null;
+        };
+        /** @description A prompt that waits for its turn. */
+        QueuedPrompt: {
+            /**
+             * Format: uint
+             * @description How many images it has.
+             */
+            images?: number;
+            /** @description The id of the prompt. */
+            messageId: string;
+            /** @description The text; at most its first 64 KiB. */
+            prompt: string;
+        };
         /** @description How long an answer applies. */
         Remember: "once" | "session";
         /** @description The replies by command. */
         Replies: {
             attach: components["schemas"]["Attached"];
+            cancel: components["schemas"]["Nothing"];
             /** @description The agent's reply. */
             configure: unknown;
             detach: components["schemas"]["Nothing"];
+            edit: components["schemas"]["Nothing"];
             finish: components["schemas"]["Nothing"];
             interrupt: components["schemas"]["InterruptResult"];
             label: components["schemas"]["SessionSummary"];
@@ -1584,6 +1685,7 @@ export interface components {
             prompt: components["schemas"]["PromptResult"];
             /** @description The agent's reply. */
             query: unknown;
+            queue: components["schemas"]["PromptQueue"];
             requests: components["schemas"]["RequestList"];
             /** @description The agent's reply. */
             rewind: unknown;
@@ -3320,6 +3422,7 @@ export type BoardEvent = components['schemas']['BoardEvent'];
 export type BoardEventPage = components['schemas']['BoardEventPage'];
 export type BoardSession = components['schemas']['BoardSession'];
 export type BoardSessionRequest = components['schemas']['BoardSessionRequest'];
+export type CancelCommand = components['schemas']['CancelCommand'];
 export type ChangedSession = components['schemas']['ChangedSession'];
 export type CommandFrame = components['schemas']['CommandFrame'];
 export type ConfigureCommand = components['schemas']['ConfigureCommand'];
@@ -3327,6 +3430,7 @@ export type ContainmentStatus = components['schemas']['ContainmentStatus'];
 export type Delivery = components['schemas']['Delivery'];
 export type DetachCommand = components['schemas']['DetachCommand'];
 export type DoneFrame = components['schemas']['DoneFrame'];
+export type EditCommand = components['schemas']['EditCommand'];
 export type ErrorCode = components['schemas']['ErrorCode'];
 export type ErrorEvent = components['schemas']['ErrorEvent'];
 export type ErrorFrame = components['schemas']['ErrorFrame'];
@@ -3348,6 +3452,7 @@ export type McpServer = components['schemas']['McpServer'];
 export type McpServerInput = components['schemas']['McpServerInput'];
 export type ModelUsage = components['schemas']['ModelUsage'];
 export type Native = components['schemas']['Native'];
+export type NewText = components['schemas']['NewText'];
 export type Nothing = components['schemas']['Nothing'];
 export type OnLimit = components['schemas']['OnLimit'];
 export type OpenRequest = components['schemas']['OpenRequest'];
@@ -3360,12 +3465,15 @@ export type Problem = components['schemas']['Problem'];
 export type Profile = components['schemas']['Profile'];
 export type Prompt = components['schemas']['Prompt'];
 export type PromptCommand = components['schemas']['PromptCommand'];
+export type PromptQueue = components['schemas']['PromptQueue'];
 export type PromptResult = components['schemas']['PromptResult'];
 export type Query = components['schemas']['Query'];
 export type QueryCommand = components['schemas']['QueryCommand'];
 export type QueryResult = components['schemas']['QueryResult'];
 export type Question = components['schemas']['Question'];
 export type QuestionOption = components['schemas']['QuestionOption'];
+export type QueueCommand = components['schemas']['QueueCommand'];
+export type QueuedPrompt = components['schemas']['QueuedPrompt'];
 export type Remember = components['schemas']['Remember'];
 export type Replies = components['schemas']['Replies'];
 export type ReplyFrame = components['schemas']['ReplyFrame'];
@@ -4171,6 +4279,81 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["QueryResult"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listQueue: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PromptQueue"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    cancelPrompt: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+                message: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Nothing"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    editPrompt: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+                message: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewText"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Nothing"];
                 };
             };
             default: components["responses"]["Problem"];

@@ -130,7 +130,7 @@ impl Call {
             Self::Start { .. } | Self::List(_) | Self::Show(_) | Self::Requests(_) => true,
             Self::Label(..) | Self::Usage(_) | Self::Search(_) => true,
             Self::Command(_, Command::Prompt(prompt)) => prompt.message_id.is_some(),
-            Self::Command(_, Command::Stop) => true,
+            Self::Command(_, Command::Stop | Command::Queue) => true,
             Self::Command(..) => false,
         }
     }
