@@ -187,7 +187,7 @@ pub struct SessionRequest {
     pub agent_type: AgentType,
     /// The first prompt. Without it, or if it is empty, the session waits for one.
     #[serde(default, deserialize_with = "or_empty", skip_serializing_if = "String::is_empty")]
-    #[schemars(length(max = 100_000))]
+    #[schemars(with = "Option<String>", length(max = 100_000))]
     pub prompt: String,
     /// The session to resume.
     #[serde(default, skip_serializing_if = "Option::is_none")]

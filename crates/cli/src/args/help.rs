@@ -348,7 +348,7 @@ mod tests {
             let error = told(words);
             assert!(error.contains(says), "{words:?}: {error}");
         }
-        assert!(!told(&["agentwire", "ls", "there"]).contains("quote"));
+        assert!(!told(&["agentwire", "agents", "there"]).contains("quote"));
         let words = ["run", "--log-level", "loud"].map(OsString::from);
         assert_eq!(variable(&Args::command(), "--log-level <LEVEL>", &words), None);
         let found = variable(&Args::command(), "--log-level <LEVEL>", &["run".into()]);

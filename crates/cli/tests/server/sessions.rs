@@ -252,7 +252,7 @@ fn what_is_wrong_gets_a_code_and_a_sentence() {
         ("GET", &format!("/v1/sessions/{nobody}/events"), "", 404, "sessionNotFound"),
         ("GET", &format!("/v1/sessions/{session}/events?after=-1"), "", 400, "invalidMessage"),
         ("GET", &format!("/v1/sessions/{session}/events?after=x"), "", 400, "invalidMessage"),
-        ("GET", &format!("/v1/sessions/{session}/events?limit=-1"), "", 400, "invalidMessage"),
+        ("GET", &format!("/v1/sessions/{session}/events?limit=x"), "", 400, "invalidMessage"),
         ("GET", &format!("/v1/sessions/{session}/events?profile=all"), "", 400, "invalidMessage"),
         ("GET", &format!("/v1/sessions/{session}/ws"), "", 400, "invalidMessage"),
         ("POST", &format!("/v1/sessions/{session}/prompt"), "{}", 400, "invalidMessage"),
