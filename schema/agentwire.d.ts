@@ -2394,7 +2394,7 @@ export interface components {
             /** @description Copy the conversation of `sessionId` into a new session. */
             fork?: boolean;
             /** @description The first prompt. Without it, or if it is empty, the session waits for one. */
-            prompt?: string;
+            prompt?: string | null;
             /** @description The session to resume. */
             sessionId?: string | null;
         };
@@ -2624,7 +2624,7 @@ export interface components {
              */
             profile?: components["schemas"]["Profile"];
             /** @description The first prompt. Without it, or if it is empty, the session waits for one. */
-            prompt?: string;
+            prompt?: string | null;
             /** @description The session to resume. */
             sessionId?: string | null;
         };

@@ -1471,7 +1471,7 @@ export interface SessionRequest {
   /** Copy the conversation of `sessionId` into a new session. */
   fork?: boolean;
   /** The first prompt. Without it, or if it is empty, the session waits for one. */
-  prompt?: string;
+  prompt?: string | null;
   /** The session to resume. */
   sessionId?: string | null;
 }
@@ -1662,7 +1662,7 @@ export interface StartCommand {
   /** Which events to show. */
   profile?: Profile;
   /** The first prompt. Without it, or if it is empty, the session waits for one. */
-  prompt?: string;
+  prompt?: string | null;
   /** The session to resume. */
   sessionId?: string | null;
 }
