@@ -1,13 +1,13 @@
 //! Interrupts that arrive before the turn has started.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use agentwire_protocol::event::{EventKind, Status, TurnFailure};
 use agentwire_protocol::reply::PromptQueue;
 use agentwire_protocol::{AgentType, Command, ErrorCode, Prompt, SessionConfig};
 use agentwire_sessions::settings::Timing;
 
-use crate::harness::Session;
+use crate::harness::{PATIENCE, Session};
 
 const HANG: (AgentType, &str) = (AgentType::Codex, include_str!("hang.sh"));
 const DEAF: (AgentType, &str) = (AgentType::Codex, include_str!("deaf.sh"));
@@ -150,7 +150,9 @@ async fn a_prompt_that_is_cancelled_alone_takes_its_interrupt_with_it() {
 }
 
 async fn until_there(session: &Session, file: &str) {
+    let begun = Instant::now();
     while !session.file(file).exists() {
+        assert!(begun.elapsed() < PATIENCE, "{file} never comes");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
