@@ -133,7 +133,7 @@ fn the_commands_of_the_unified_protocol_are_read() {
         .map(|line| CommandFrame::from_json(line).unwrap_or_else(|e| panic!("{line}: {e:?}")))
         .map(|frame| frame.command.name())
         .collect();
-    assert_eq!(names.len(), 10, "{names:?}");
+    assert_eq!(names.len(), 13, "{names:?}");
 }
 
 /// The fenced blocks with their info strings.
