@@ -1,4 +1,4 @@
-//! Usage over time, by what it is told apart.
+//! Usage over time, by agent, model, session or directory.
 
 use std::collections::BTreeMap;
 

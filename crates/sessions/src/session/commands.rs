@@ -199,7 +199,7 @@ impl Actor {
         }
         if let Some(prompt) = kept {
             self.prompts.queue(prompt);
-            self.core.effects.push(Effect::Start);
+            self.core.effects.push(Effect::Start(self.prompts.change()));
         }
         Ok(())
     }

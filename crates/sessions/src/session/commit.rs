@@ -127,14 +127,17 @@ impl Actor {
                     bridge.send(connection, &message);
                 }
             }
-            (Effect::Start, _) => self.supervisor.want(Due::Process),
+            (Effect::Start(change), _) => {
+                self.prompts.durable(change);
+                self.supervisor.want(Due::Process);
+            }
             (Effect::Open, _) => self.supervisor.want(Due::Agent),
         }
     }
 
     /// Drops what was to be sent to the agent before it was told to stop: it must not arrive afterwards.
     pub(super) fn drop_unsent(&mut self) {
-        let stays = |effect: &Effect| !matches!(effect, Effect::Write(_) | Effect::Start);
+        let stays = |effect: &Effect| !matches!(effect, Effect::Write(_) | Effect::Start(_));
         self.core.effects.retain(stays);
         self.outbox.retain(stays);
     }

@@ -35,8 +35,8 @@ pub(super) enum Effect {
     Signal(Signal),
     /// Send a message to the agent as one of its MCP servers.
     Relay(u64, Json<'static>),
-    /// Start the process for the next prompt.
-    Start,
+    /// Start the process for the next prompt. The queue of prompts is durable up to this change.
+    Start(u64),
     /// Start the agent, now that it is known whether the project is trusted.
     Open,
     Reply(Reply),

@@ -255,7 +255,7 @@ impl Actor {
             self.supervisor.resume_from(id);
         }
         if self.prompts.has_queued() {
-            self.core.effects.push(Effect::Start);
+            self.core.effects.push(Effect::Start(self.prompts.change()));
         }
     }
 

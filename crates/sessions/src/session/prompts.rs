@@ -18,11 +18,27 @@ use super::queue::shown;
 pub(super) struct Prompts {
     ids: Ids,
     /// Prompts that wait for their process, with one process per turn.
-    queue: VecDeque<Prompt>,
+    queue: VecDeque<Queued>,
+    /// Counts what was added to the queue or edited in it, and how much of that is durable.
+    change: u64,
+    durable: u64,
     /// The turn of the first of them was interrupted.
     is_interrupted: bool,
     /// Prompts that the agent has and whose turn has not started, as they are listed.
     given: BTreeMap<String, GivenPrompt>,
+}
+
+#[derive(Debug)]
+struct Queued {
+    prompt: Prompt,
+    /// Its process starts once this change is durable.
+    change: u64,
+}
+
+impl Queued {
+    fn is(&self, id: &str) -> bool {
+        self.prompt.message_id.as_deref() == Some(id)
+    }
 }
 
 #[derive(Debug)]
@@ -56,7 +72,7 @@ impl Prompts {
 
     /// Refuses a prompt if there is no room to wait for its process.
     pub(super) fn check_room(&self, prompt: &Prompt) -> Result<(), GatewayError> {
-        check_room(self.queue.iter(), prompt, HELD_BYTES)
+        check_room(self.prompts(), prompt, HELD_BYTES)
     }
 
     /// Remembers a prompt that the agent got, for lists. Those that no longer wait are forgotten.
@@ -77,24 +93,31 @@ impl Prompts {
         if self.given.get(id).is_none_or(|given| given.has_passed) {
             return Err(seen_by_hooks());
         }
-        check_growth(self.queue.iter(), text, HELD_BYTES)
+        check_growth(self.prompts(), text, HELD_BYTES)
+    }
+
+    fn prompts(&self) -> impl Iterator<Item = &Prompt> {
+        self.queue.iter().map(|queued| &queued.prompt)
     }
 
     /// Whether the prompt waits for its process.
     pub(super) fn is_queued(&self, id: &str) -> bool {
-        self.queue.iter().any(|prompt| prompt.message_id.as_deref() == Some(id))
+        self.queue.iter().any(|queued| queued.is(id))
     }
 
     pub(super) fn drop_queued(&mut self, id: &str) {
-        let is_it = |prompt: &Prompt| prompt.message_id.as_deref() == Some(id);
-        self.is_interrupted &= !self.queue.front().is_some_and(is_it);
-        self.queue.retain(|prompt| prompt.message_id.as_deref() != Some(id));
+        self.is_interrupted &= !self.queue.front().is_some_and(|queued| queued.is(id));
+        self.queue.retain(|queued| !queued.is(id));
     }
 
-    pub(super) fn edit_queued(&mut self, id: &str, text: &str) {
-        let mut queue = self.queue.iter_mut();
-        if let Some(prompt) = queue.find(|prompt| prompt.message_id.as_deref() == Some(id)) {
-            text.clone_into(&mut prompt.text);
+    /// Returns whether the prompt waits for its process.
+    pub(super) fn edit_queued(&mut self, id: &str, text: &str) -> bool {
+        let found = self.queue.iter_mut().find(|queued| queued.is(id));
+        let is_queued = found.is_some();
+        if let Some(queued) = found {
+            self.change += 1;
+            queued.change = self.change;
+            text.clone_into(&mut queued.prompt.text);
         }
         if let Some(given) = self.given.get_mut(id) {
             let images = given.shown.images;
@@ -102,15 +125,30 @@ impl Prompts {
             let prompt = Prompt { message_id, ..Prompt::text(text) };
             given.shown = QueuedPrompt { images, ..shown(&prompt) };
         }
+        is_queued
     }
 
     pub(super) fn queue(&mut self, prompt: Prompt) {
-        self.queue.push_back(prompt);
+        self.change += 1;
+        self.queue.push_back(Queued { prompt, change: self.change });
     }
 
+    /// The last change of the queue.
+    pub(super) fn change(&self) -> u64 {
+        self.change
+    }
+
+    /// The queue is durable up to this change.
+    pub(super) fn durable(&mut self, change: u64) {
+        self.durable = self.durable.max(change);
+    }
+
+    /// The next prompt, if it is durable.
     pub(super) fn next(&mut self) -> Option<Prompt> {
+        let durable = self.durable;
+        let queued = self.queue.pop_front_if(|queued| queued.change <= durable)?;
         self.is_interrupted = false;
-        self.queue.pop_front()
+        Some(queued.prompt)
     }
 
     /// The turn of the next prompt is interrupted before its process starts.
@@ -150,6 +188,8 @@ mod tests {
             prompts.check_room(&prompt(text.to_owned())).unwrap();
             prompts.queue(prompt(text.to_owned()));
         }
+        assert!(prompts.next().is_none(), "none is durable");
+        prompts.durable(prompts.change());
         assert_eq!(prompts.next().unwrap().text, "a");
         assert!(prompts.has_queued());
         prompts.clear_queue();
@@ -165,13 +205,33 @@ mod tests {
             prompts.queue(prompt(text.to_owned()));
         }
         prompts.interrupt_next();
-        assert!(prompts.next_is_interrupted());
+        assert!(prompts.next().is_none() && prompts.next_is_interrupted(), "it is not durable");
+        prompts.durable(prompts.change());
         prompts.next().unwrap();
         assert!(!prompts.next_is_interrupted());
         prompts.interrupt_next();
         prompts.clear_queue();
         prompts.queue(prompt("c".to_owned()));
         assert!(!prompts.next_is_interrupted());
+    }
+
+    /// A prompt that comes or changes after a start was ordered does not go with that start.
+    #[test]
+    fn a_prompt_waits_until_its_last_change_is_durable() {
+        let mut prompts = Prompts::default();
+        let mut add = |id: &str| {
+            prompts.queue(Prompt { message_id: Some(id.to_owned()), ..Prompt::text(id) });
+            prompts.change()
+        };
+        let [first, second] = ["a", "b"].map(&mut add);
+        prompts.drop_queued("a");
+        prompts.durable(first);
+        assert!(prompts.next().is_none(), "only what was cancelled is durable");
+        assert!(prompts.edit_queued("b", "changed") && !prompts.edit_queued("a", "x"));
+        prompts.durable(second);
+        assert!(prompts.next().is_none(), "its text is not durable");
+        prompts.durable(prompts.change());
+        assert_eq!(prompts.next().unwrap().text, "changed");
     }
 
     #[test]
@@ -193,6 +253,7 @@ mod tests {
         prompts.give(GivenPrompt::new(&passed), |_| true);
         assert!(prompts.check_edit("c", "other").is_ok());
         assert_eq!(prompts.check_edit("", "other").unwrap_err().code, ErrorCode::Conflict);
+        prompts.durable(prompts.change());
         assert_eq!(prompts.next().unwrap().text, "c");
         assert!(prompts.next().is_none());
     }

@@ -7,6 +7,7 @@ use agentwire_protocol::{Call, Command, ErrorCode, GatewayError, Json, Prompt, T
 
 use super::actor::Actor;
 use super::commands::{check_prompt, taken};
+use super::core::Effect;
 
 /// How much of a waiting prompt is listed, in bytes.
 const SHOWN: usize = 64 << 10;
@@ -77,7 +78,9 @@ impl Actor {
             self.prompts.check_edit(id, text)?;
             let command = Command::Edit { message_id: id.to_owned(), text: text.to_owned() };
             self.tape.command(call, &command, &mut self.core)?;
-            self.prompts.edit_queued(id, text);
+            if self.prompts.edit_queued(id, text) {
+                self.core.effects.push(Effect::Start(self.prompts.change()));
+            }
         }
         let status = StatusChanged::new(Status::Queue).message(Text::fixed("edited"));
         self.core.emit(status.details(taken(id)));

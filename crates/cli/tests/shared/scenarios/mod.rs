@@ -87,7 +87,7 @@ enum Named {
     Restore,
 }
 
-/// What a client is told at its start.
+/// What a client gets at its start.
 #[derive(Clone, Debug)]
 pub(crate) struct Task {
     pub(crate) url: String,

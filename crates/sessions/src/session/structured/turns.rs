@@ -383,7 +383,7 @@ impl Actor {
         self.touch();
         if self.plan.dialect.capabilities().process_per_turn {
             self.prompts.queue(prompt);
-            self.core.effects.push(Effect::Start);
+            self.core.effects.push(Effect::Start(self.prompts.change()));
         }
     }
 
